@@ -288,7 +288,7 @@ def approve(what: str, *, reject: bool = False, by: str | None = None, workspace
     from getpass import getuser
 
     from coevo.flows.pending import decide_model, decide_run, is_promotion
-    from coevo.tasks.run.waiting import Vote
+    from coevo.tasks.run.approval import Vote
 
     vote, opened = Vote(not reject, by or getuser()), workspace_of(workspace)
     if is_promotion(what):
@@ -328,8 +328,8 @@ def ablate(
     import pandas as pd
 
     from coevo.configs.load.load_study import changed, load_study
+    from coevo.flows.studies.ablate import result_of, start
     from coevo.flows.studies.result import COLUMNS
-    from coevo.flows.studies.start_study import result_of, start
 
     opened, described = workspace_of(workspace), changed(load_study(study), name, seeds, as_typed(overrides))
     start(described, opened, quiet, alone=False)
@@ -349,7 +349,7 @@ def serve(
         CoevoError: the package does not exist, the port is in use, or the server did not start.
     """
     with extras_named():
-        from coevo.flows.endpoint.request_limits import DEFAULT
+        from coevo.flows.endpoint.model import DEFAULT
         from coevo.flows.packages.serving import Address
         from coevo.flows.packages.serving import serve as serving
 

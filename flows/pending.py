@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 from coevo.flows.upkeep.change_by_hand import changing
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.trust import Consent, confirmed_before
-from coevo.tasks.run.approval import decide
-from coevo.tasks.run.waiting import Vote
+from coevo.tasks.run.approval import Vote, decide
 
 
 @dataclass(frozen=True, slots=True)

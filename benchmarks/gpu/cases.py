@@ -18,7 +18,7 @@ from coevo.models.capacity.footprint import CONTEXT, peak, training
 from coevo.models.capacity.model_shape import shape_of, stated
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import Policy, build, save
-from coevo.models.policy.tokenizer import word_tokenizer
+from coevo.models.policy.tokenizers import word_tokenizer
 from coevo.models.trainer.samples import SAMPLES
 from coevo.records.draws import generator, key
 from coevo.tasks.preflight.memory import Lengths, plan_of

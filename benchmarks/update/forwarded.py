@@ -15,10 +15,9 @@ from benchmarks.update.turn_rows import LAYOUTS, write_turns
 from coevo.configs.policy_config import ScratchPolicyConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.models.policy.policy import build
-from coevo.models.trainer.microbatches import tries
 from coevo.models.trainer.order import leaves
 from coevo.models.trainer.packed_forward import PolicyForward
-from coevo.models.trainer.packing import pack_rows, pack_trie
+from coevo.models.trainer.packing import pack_rows, pack_trie, tries
 from coevo.models.trainer.update_batch import Batch, read
 from coevo.records.draws import key
 

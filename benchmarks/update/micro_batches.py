@@ -22,9 +22,8 @@ from benchmarks.update.update_turns import SETTINGS, TARGETS, TURNS
 from coevo.models.losses.aggregation import weights_of
 from coevo.models.losses.policy_loss import Completions, policy_loss
 from coevo.models.policy.policy import load
-from coevo.models.trainer.microbatches import tries
 from coevo.models.trainer.packed_forward import Objective, PolicyForward
-from coevo.models.trainer.packing import pack_trie
+from coevo.models.trainer.packing import pack_trie, tries
 from coevo.models.trainer.update_batch import Batch, read
 from coevo.utilities.errors import CoevoError
 

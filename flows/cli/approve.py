@@ -9,7 +9,7 @@ import typer
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, resuming, workspace_at
 from coevo.lineage.workspace import Workspace
-from coevo.tasks.run.waiting import Vote
+from coevo.tasks.run.approval import Vote
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ def rollback(
         revision, iteration = there.manifest.revision, there.manifest.iteration
         head = there.lineage.head()  # config.json may be what a rollback has to do without
         total = iteration if head is None else int(head.state["config"]["iterations"])
-    from coevo.flows.upkeep.rollback import restore
+    from coevo.flows.upkeep.branch import restore
 
     restore(workspace, paths, revision, output.line, left_out(without_optimizer))
     output.line(f"Continue with: {resuming(run, iteration, total, workspace)}")

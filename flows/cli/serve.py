@@ -27,9 +27,8 @@ def ui(
     Example: coevo ui --open
     """
     from coevo.flows.history.run_standing import faults, standings
+    from coevo.flows.servers.browser_links import mlflow_pages, page_to, prefect_pages
     from coevo.flows.servers.end_state import name_crashed
-    from coevo.flows.servers.mlflow_pages import mlflow_pages
-    from coevo.flows.servers.prefect_pages import page_to, prefect_pages
     from coevo.flows.servers.visits import LINK, OPEN_WITHIN
     from coevo.tasks.publish.reporter import in_stage
 

@@ -13,9 +13,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from coevo.flows.endpoint.model import VERSION, Model, UnfitError
+from coevo.flows.endpoint.model import VERSION, Limits, Model, UnfitError
 from coevo.flows.endpoint.origin_guard import Guard, Hosts, answer_of, refusal
-from coevo.flows.endpoint.request_limits import Limits
 from coevo.utilities.errors import nearest
 
 PATIENCE = 60.0

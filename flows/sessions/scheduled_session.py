@@ -17,7 +17,7 @@ from coevo.flows.servers.prefect_watch import watching
 from coevo.flows.servers.servers import going_on
 from coevo.flows.sessions.notification import notify as send
 from coevo.flows.start_run import head_of, lengthen
-from coevo.flows.upkeep.rollback import restore
+from coevo.flows.upkeep.branch import restore
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import holding_for
 from coevo.lineage.revision.manifest import Manifest

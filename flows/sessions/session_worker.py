@@ -8,10 +8,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
+from logging import LogRecord
 from pathlib import Path
 from types import FrameType
 
 import psutil
+from httpx import TransportError
+from prefect.logging.handlers import PrefectConsoleHandler
+from websockets.exceptions import WebSocketException
 
 from coevo.flows.console.interrupt import at_once
 from coevo.flows.console.output import line
@@ -21,9 +26,25 @@ from coevo.flows.servers.servers import use_prefect
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.processes import UTF8
 
+LOST = (ConnectionError, TransportError, WebSocketException)
+"""Exceptions that clients raise once their server is dead."""
+
+
+class Console(PrefectConsoleHandler):
+    """Prefect's console handler, with short messages about a lost server."""
+
+    def emit(self, record: LogRecord) -> None:
+        """Print a record; for a lost server, without its traceback."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, LOST):
+            record = copy(record)
+            record.msg, record.args, record.exc_info = f"{record.getMessage()} ({error})", (), None
+        super().emit(record)
+
+
 SETTINGS = {
     **UTF8,
-    "PREFECT_LOGGING_HANDLERS_CONSOLE_CLASS": "coevo.flows.sessions.worker_console.Console",
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_CLASS": "coevo.flows.sessions.session_worker.Console",
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO",
     "PREFECT_LOGGING_TO_API_ENABLED": "true",
 }

@@ -1,4 +1,7 @@
-"""The flow of a study: one run after another, each an ordinary run, which a repeated flow skips or continues."""
+"""A study from its start to its result.
+
+The flow runs one arm after another, each an ordinary run, which a repeated flow skips or continues.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -8,13 +11,15 @@ from typing import Any
 from prefect import flow, runtime
 
 from coevo.configs.load.load_study import stored_study
+from coevo.configs.study_config import StudyConfig
 from coevo.envs.registry import find
 from coevo.flows.console.output import console
+from coevo.flows.servers.servers import prefect_in_use, use_prefect
 from coevo.flows.servers.stale import mark_crashed
 from coevo.flows.start_run import RunOptions, resume_run, start_run
 from coevo.flows.studies.outcome import Outcome, is_finished, outcome, outcomes, revisions_of
 from coevo.flows.studies.result import COLUMNS, ArmRow, StudyResult, compared
-from coevo.flows.studies.study_runs import StudyLock, StudyRun, runs_of
+from coevo.flows.studies.study_runs import StudyLock, StudyRun, check_parts, check_runs, runs_of
 from coevo.flows.upkeep.publishing import Aloud, complete
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
@@ -152,3 +157,37 @@ def _marks(result: StudyResult) -> dict[str, list[ArmMean]]:
 
 def _run_row(outcome: Outcome, page: str) -> list[object]:
     return [outcome.run, outcome.arm, outcome.seed, *asdict(outcome.spent).values(), page]
+
+
+THEN = "what is committed is safe, repeat the command to continue the study"
+
+
+def start(study: StudyConfig, workspace: Workspace, quiet: bool, alone: bool) -> int:
+    """Play the runs of a study that are not finished; return 0, or the exit code of a run that waits for approval.
+
+    Args:
+        study: the study.
+        workspace: the workspace.
+        quiet: show no progress.
+        alone: the process does nothing else, see ``coevo.flows.servers.prefect_watch.watching``.
+
+    Raises:
+        CoevoError: an arm is not possible, a run has another configuration or cannot continue, or another process plays
+            the study.
+    """
+    runs = runs_of(study)
+    check_runs(study, runs, workspace)
+    use_prefect(workspace.root)
+    check_parts(runs)
+
+    with prefect_in_use(THEN):
+        return ablate(study.model_dump(mode="json"), str(workspace.root), quiet, alone)
+
+
+def result_of(study: StudyConfig, workspace: Workspace) -> StudyResult:
+    """Result of the finished runs of a study.
+
+    Raises:
+        CoevoError: the study needs what does not exist here, or a run has another configuration or cannot be read.
+    """
+    return compared(study, outcomes(study, runs_of(study), workspace))

@@ -1,9 +1,9 @@
-"""A new run that starts from a revision of another one, with changed settings.
+"""Rollback of a run to an earlier revision, and a branch: a new run that starts from a revision with changed settings.
 
-It is built in a temporary folder and becomes a run by a rename, so that a kill leaves a complete run or none.
+A branch is built in a temporary folder and becomes a run by a rename, so that a kill leaves a complete run or none.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from coevo.configs.load.load import change, written
@@ -13,11 +13,14 @@ from coevo.envs.registry import make
 from coevo.flows.configure import resolved
 from coevo.flows.history.revision_reference import Reading
 from coevo.flows.upkeep.gc import versions_of
+from coevo.flows.upkeep.publishing import publish_if_quick
 from coevo.lineage.lineage import Lineage
+from coevo.lineage.lock import writer_lock
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.revision.code_version import Code, changes, flat
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.trust import Trust
-from coevo.lineage.workspace import Workspace
+from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.table_retention import KeptVersions, copy
 from coevo.tasks.run.run_writer_model import check_writer_model, writer_model_config
@@ -134,3 +137,29 @@ def _check_words(before: RunConfig, after: RunConfig) -> None:
             f"env: these settings use {', '.join(new[:3])}{more}, which the policy has no words for: "
             "start a new run instead"
         )
+
+
+def restore(
+    workspace: Workspace, paths: RunPaths, to: int, say: Callable[[str], object], without: Collection[str] = ()
+) -> None:
+    """Make a revision with all state of an earlier one, ``say`` one line that describes it, and publish it.
+
+    Artifacts in ``without`` are left out.
+
+    If the last revision is such a rollback already, as after a kill, no revision is made.
+
+    Raises:
+        CoevoError: the revision does not exist, was dropped, lost its optimizer or is damaged, another process writes
+            to the run, or its cursor is wrong.
+    """
+    with writer_lock(paths), Lineage.open(paths.lineage, workspace.cache) as lineage:
+        Cursor(paths.published).check(lineage)
+        bank = Bank(paths.bank)
+        before = lineage.head()
+        made = lineage.rollback(to, bank, without)
+        kept = ", ".join(sorted(name for name in made.artifacts if name != "episodes"))
+        done = "Already rolled back" if made == before else "Rolled back"
+        less = "".join(f" without its {artifact}" for artifact in without)
+        holds = f"iteration {made.iteration}, {kept}, {bank.size()} entries"
+        say(f"{done} to revision {to}{less}; recorded as {paths.name}@{made.revision} ({holds}).")
+        publish_if_quick(workspace, paths, lineage, bank)

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from coevo.lineage.findings import Finding, lost, mendable
-from coevo.lineage.fsck.checked_cache import CheckedCache
-from coevo.lineage.fsck.donors import Donors
+from coevo.lineage.fsck.donors import CheckedCache, Donors
 from coevo.lineage.fsck.history_check import Revision
 from coevo.lineage.objects.cache import LISTING
 

@@ -1,18 +1,43 @@
-"""Other copies of objects that the cache lost: work trees, materialised artifacts, warm-started policies.
+"""The cache during a check, and other copies of objects that it lost.
 
-Files of a work tree may be hard links into the cache; the same inode is not another copy.
+Every object is hashed once, however many revisions need it. Copies are in work trees, materialised artifacts and
+warm-started policies; files of a work tree may be hard links into the cache, and the same inode is no other copy.
 """
 
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from coevo.lineage.fsck.checked_cache import CheckedCache
-from coevo.lineage.objects.cache import LISTING
+from coevo.lineage.objects.cache import LISTING, Cache
 from coevo.lineage.objects.content import md5
 from coevo.lineage.workspace import Workspace
+
+
+class CheckedCache(Cache):
+    """The cache at ``root``, with the problems found so far."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._problems: dict[str, str | None] = {}
+
+    def examine(self, contents: Iterable[str]) -> None:
+        """Hash these objects in advance, several at a time."""
+        new = sorted(set(contents) - self._problems.keys())
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            self._problems.update(zip(new, pool.map(super().problem, new), strict=True))
+
+    def problem(self, content: str) -> str | None:
+        """Problem of an object: ``missing``, ``corrupt``, or None."""
+        self.examine([content])
+        return self._problems[content]
+
+    def forget(self, content: str) -> None:
+        """Hash an object again at its next use."""
+        self._problems.pop(content, None)
+
 
 PLACES = ("runs/*/lineage/*", "runs/*/scratch/*", "cache/warmstarts/*")
 """Glob patterns of artifacts, below the workspace."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from coevo.lineage.atomic_files import remove
 from coevo.lineage.blobs import git_hash
 from coevo.lineage.findings import Finding, lost, mendable
-from coevo.lineage.fsck.checked_cache import CheckedCache
+from coevo.lineage.fsck.donors import CheckedCache
 from coevo.lineage.fsck.history_check import Revision, check_manifests, damaged_objects, read_history
 from coevo.lineage.fsck.line import read_line
 from coevo.lineage.fsck.refs import check_branch, check_empty_refs, check_tags

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from coevo.lineage.findings import Finding, mendable
-from coevo.lineage.fsck.checked_cache import CheckedCache
+from coevo.lineage.fsck.donors import CheckedCache
 from coevo.lineage.objects.cache import LISTING
 from coevo.lineage.objects.content import md5
 from coevo.lineage.repository import LAYOUT, Repository

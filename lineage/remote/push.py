@@ -17,8 +17,7 @@ from coevo.lineage.remote.bank_tables import check_tables, copy_bank
 from coevo.lineage.remote.bundle import Bundle, Record, compose, dropped_in, enter, refs_of
 from coevo.lineage.remote.compare_histories import HistoryComparison
 from coevo.lineage.remote.remote_objects import Meter, Moved, Objects
-from coevo.lineage.remote.remote_store import Overtaken, SmallFile, Store
-from coevo.lineage.remote.store_faults import one_line
+from coevo.lineage.remote.remote_store import Overtaken, SmallFile, Store, one_line
 from coevo.lineage.remote.transfer_scratch import scratch_directory
 from coevo.lineage.repository import own_files
 from coevo.lineage.revision.versioned_store import OpenBank

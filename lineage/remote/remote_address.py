@@ -8,8 +8,7 @@ from typing import Any
 
 from coevo.lineage.names import RUN
 from coevo.lineage.remote.local_remote import LocalStore
-from coevo.lineage.remote.remote_store import LIMIT, Overtaken, SmallFile, Store
-from coevo.lineage.remote.store_faults import one_line
+from coevo.lineage.remote.remote_store import LIMIT, Overtaken, SmallFile, Store, one_line
 from coevo.utilities.errors import CoevoError
 
 MARKER = "coevo.json"

@@ -15,8 +15,7 @@ from coevo.lineage.atomic_files import check_regular
 from coevo.lineage.objects.cache import LISTING, Cache
 from coevo.lineage.objects.content import check, md5, read_list
 from coevo.lineage.remote.local_remote import LocalStore, careful_disk
-from coevo.lineage.remote.remote_store import Store
-from coevo.lineage.remote.store_faults import one_line
+from coevo.lineage.remote.remote_store import Store, one_line
 from coevo.utilities.errors import CoevoError
 
 FILES = 500_000

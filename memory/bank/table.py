@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coevo.memory.bank.compaction import ROW, compaction, counting, within
-from coevo.memory.bank.compare_tables import changed_rows
 from coevo.memory.bank.content_hash import content_hash
+from coevo.memory.bank.diff import changed_rows
 from coevo.memory.bank.lance_errors import UnreadableError, readable
 from coevo.memory.bank.opening import existing, open_table, open_version, require_files, require_version, set_aside
 from coevo.utilities.errors import CoevoError

@@ -1,4 +1,4 @@
-"""Memory of an update and of a rollout, by formula.
+"""Memory of an update and of a rollout, and disk of a run, by formula.
 
 Each item exists in a phase of the iteration, and ``peak`` is the phase with the most bytes. Bytes are of one process,
 or of one engine. Tensors are counted; ``PROCESS`` and ``CONTEXT`` stand for everything else in a process.
@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from coevo.configs.sections import LARGE_OPTIMIZER
 from coevo.models.capacity.model_shape import ModelShape
 from coevo.models.engines.transformers.prefill_rows import FORWARD, ROW, SPARE
 from coevo.models.losses.vocabulary import VALUES
@@ -212,3 +213,33 @@ def _adapted(shape: ModelShape) -> int:
     norms = 2 * shape.hidden * FLOAT + (attended * FLOAT if shape.normed else 0)
     between = ADAPTED * shape.rank
     return norms + number * (between + 2 * shape.hidden + 5 * shape.queries + 4 * shape.inner)
+
+
+# Disk: the policy and the optimizer of each revision, episodes and the bank aside.
+
+MOMENTS, MASTER = 8, 4
+"""Bytes per trained parameter of a stored optimizer: two moments, and of half precision a copy, in float32."""
+
+
+def weights(shape: ModelShape) -> int:
+    """Bytes of a revision's weights; of adapters, these alone, in float32."""
+    return 4 * shape.trainable if shape.rank else shape.bytes * shape.parameters
+
+
+def optimizer(shape: ModelShape, critic: bool) -> int:
+    """Bytes of a revision's optimizer, and with a critic those of its weights in float32 and of its own optimizer."""
+    half = shape.bytes < MASTER and not shape.rank
+    state = (MOMENTS + MASTER * half) * shape.trainable
+    return 2 * state + MASTER * shape.trainable if critic else state
+
+
+def stored(shape: ModelShape, revisions: int, every: int, critic: bool) -> list[MemoryUse]:
+    """Items that so many revisions keep; a large optimizer is in every ``every``-th of them, and in the newest."""
+    states = optimizer(shape, critic)
+    kept = revisions if states < LARGE_OPTIMIZER else min(revisions, -(-revisions // every) + 1)
+    return [MemoryUse("weights", revisions * weights(shape)), MemoryUse("optimizer", kept * states)]
+
+
+def saving(shape: ModelShape) -> int:
+    """Bytes of host memory that a save takes above what is held: it streams one tensor after another."""
+    return shape.trainable if shape.rank else max(shape.parameters, 4 * shape.vocabulary * shape.hidden)

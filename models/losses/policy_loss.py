@@ -1,14 +1,76 @@
-"""The policy loss: clipped surrogate, KL to a reference, entropy bonus."""
+"""The policy loss: clipped surrogate, KL to a reference, entropy bonus.
 
+KL estimates per token are Schulman's k1, k2 and k3. Weights correct for the mismatch between the log-probs of engine
+and trainer.
+"""
+
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from coevo.configs.update.loss import LossConfig
-from coevo.models.losses.kl import CLAMP, kl_estimate
-from coevo.models.losses.mismatch import importance
+
+
+def importance(gap: Tensor, cap: float) -> Tensor:
+    """Truncated importance weights min(e^gap, cap), without gradient.
+
+    Args:
+        gap: log-prob under the trainer before the update minus that under the distribution of the draw.
+        cap: maximum weight.
+    """
+    return gap.detach().clamp(-CLAMP, CLAMP).exp().clamp(max=cap)
+
+
+def mismatch(drift: Tensor) -> dict[str, float]:
+    """Difference of the trainer's log-probs from the engine's before the policy has moved.
+
+    Args:
+        drift: trainer minus engine log-prob of each token, [tokens].
+
+    Returns:
+        ``mismatch_mean``, ``mismatch_p99`` (exceeded by 1 % of the tokens) and ``mismatch_max`` of the absolute
+        difference, ``mismatch_k3`` the KL(engine || trainer) estimate, ``mismatch_ess`` the effective sample size of
+        importance weights as a share of the tokens, and ``mismatch_tokens``, the number of tokens; without tokens the
+        differences are 0 and the share is 1.
+    """
+    if not drift.numel():
+        names = ("mismatch_mean", "mismatch_p99", "mismatch_max", "mismatch_k3", "mismatch_tokens")
+        return dict.fromkeys(names, 0.0) | {"mismatch_ess": 1.0}
+    weights, sizes = drift.double().clamp(-CLAMP, CLAMP).exp(), drift.abs()
+    return {
+        "mismatch_mean": float(sizes.mean()),
+        "mismatch_p99": float(sizes.kthvalue(math.ceil(0.99 * len(sizes))).values),
+        "mismatch_max": float(sizes.max()),
+        "mismatch_k3": float(kl_estimate(drift.double(), "k3").mean()),
+        "mismatch_ess": float(weights.sum().square() / weights.square().sum() / len(weights)),
+        "mismatch_tokens": float(drift.numel()),
+    }
+
+
+CLAMP: Final = 20.0
+"""Maximum log-ratio that is exponentiated; e^20 is outside of any trust region."""
+
+
+def kl_estimate(log_ratio: Tensor, kind: str) -> Tensor:
+    """KL(policy || reference) per token from log reference - log policy, by Schulman's k1, k2 or k3."""
+    log_ratio = log_ratio.clamp(-CLAMP, CLAMP)
+    if kind == "k1":
+        return -log_ratio
+    if kind == "k2":
+        return log_ratio.square() / 2
+    return log_ratio.exp() - log_ratio - 1
+
+
+def kl_penalties(behaviour: Sequence[float], reference: Sequence[float], config: LossConfig) -> NDArray[np.float64]:
+    """KL penalty on each token's reward, from its log-probs under engine and reference, [tokens]."""
+    drawn, frozen = (torch.tensor(values, dtype=torch.float64) for values in (behaviour, reference))
+    return (config.kl_coefficient * kl_estimate(frozen - drawn, config.kl)).numpy()
 
 
 @dataclass(frozen=True, slots=True)

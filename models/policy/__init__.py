@@ -3,7 +3,7 @@
 Read ``policy`` first, then ``context`` (a moment as a prompt) with its styles ``chat_prompt`` and ``conversation``, and
 ``ends`` (where an answer ends). ``stored`` and ``sound`` check weights before they are used. ``encoding`` turns text
 into tokens, control tokens apart from data; ``layout`` finds out what a chat template writes around messages, and
-``template`` tries one and renders it within limits. ``tokenizer`` and ``cloning`` are for small policies; ``foreign``
-checks models from elsewhere; ``standin`` provides a tokenizer before the policy exists; ``decoder`` shows prompts
-without the model; ``apart`` works in a process of its own.
+``template`` tries one and renders it within limits. ``cloning`` is for small policies; ``foreign`` checks models from
+elsewhere; ``tokenizers`` provides one before the policy exists; ``decoder`` shows prompts without the model; ``apart``
+works in a process of its own.
 """

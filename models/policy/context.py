@@ -25,7 +25,7 @@ from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.ends import template_end
 from coevo.models.policy.layout import Deviation, Layout
 from coevo.models.policy.template import render
-from coevo.models.policy.tokenizer import ROLES
+from coevo.models.policy.tokenizers import ROLES
 from coevo.records.demonstration import Answer, Moment, Note, PastTurn
 from coevo.records.entry import Entry
 from coevo.records.episode import Completion, Turn

@@ -17,7 +17,7 @@ from typing import Any
 from tokenizers import Tokenizer
 from tokenizers.normalizers import NFC
 
-from coevo.models.policy.standin import Guess
+from coevo.models.policy.tokenizers import Guess
 from coevo.records.inert import encodable
 from coevo.utilities.errors import CoevoError
 

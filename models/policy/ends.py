@@ -14,8 +14,8 @@ from coevo.configs.context_config import THINKING_OFF
 from coevo.configs.policy_config import PolicyConfig, PretrainedPolicyConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.models.policy.foreign import folder_of, settings_of
-from coevo.models.policy.standin import Guess
 from coevo.models.policy.template import OWN, render
+from coevo.models.policy.tokenizers import Guess
 from coevo.utilities.errors import CoevoError
 
 _ANSWER = "coevo answers"

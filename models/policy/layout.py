@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Any
 
 from coevo.models.policy.encoding import PromptPart, TemplateEncoder
-from coevo.models.policy.standin import Guess
 from coevo.models.policy.template import refused, render
+from coevo.models.policy.tokenizers import Guess
 from coevo.utilities.errors import CoevoError
 
 HEAD = ("system", "user")

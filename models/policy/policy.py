@@ -49,7 +49,7 @@ from coevo.models.policy.foreign import (
     weights_at,
 )
 from coevo.models.policy.stored import check_stored, saved_shapes
-from coevo.models.policy.tokenizer import check_promptable, word_tokenizer
+from coevo.models.policy.tokenizers import check_promptable, word_tokenizer
 from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
 from coevo.records.draws import Key, seed_of
 from coevo.utilities.errors import CoevoError

@@ -7,9 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from coevo.models.answers.call_tools import wrapped
-from coevo.models.policy.standin import MARKED
 from coevo.models.policy.template_trial import try_out
-from coevo.models.policy.tokenizer import TEMPLATE
+from coevo.models.policy.tokenizers import MARKED, TEMPLATE
 from coevo.utilities.errors import CoevoError
 
 OWN = (TEMPLATE, MARKED)

@@ -15,9 +15,16 @@ from torch import Tensor
 
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.losses.aggregation import weights_of
-from coevo.models.losses.kl import kl_estimate
-from coevo.models.losses.mismatch import mismatch
-from coevo.models.losses.policy_loss import Completions, Loss, LossOutput, averages, by_token, policy_loss
+from coevo.models.losses.policy_loss import (
+    Completions,
+    Loss,
+    LossOutput,
+    averages,
+    by_token,
+    kl_estimate,
+    mismatch,
+    policy_loss,
+)
 from coevo.models.losses.writer_loss import REINFORCE, clipped
 from coevo.models.trainer import deepspeed_engine as deep
 from coevo.models.trainer import ranks

@@ -1,22 +1,74 @@
-"""Packing: the rows of a micro-batch as one token trie, or padded one by one.
+"""Micro-batches and their packing.
 
-The trie is one sequence in depth-first order, so a token is forwarded once however many rows begin with it. Rows are
-padded instead where a model's layers do not support a trie (``update.packing=rows``).
+Rows of a minibatch are cut to what a process holds at once. Each micro-batch is one token trie, a sequence in
+depth-first order, so that a token is forwarded once however many rows begin with it. Rows are padded one by one instead
+where a model's layers do not support a trie (``update.packing=rows``).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Self
+from itertools import groupby
+from typing import Final, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from coevo.models.trainer.microbatches import Cut, padded, tries
 from coevo.models.trainer.order import Leaves, leaves
 from coevo.models.trainer.trie_attention import Paths, paths_of
 from coevo.models.trainer.update_batch import Batch
 from coevo.records.arrays import Integers
+
+PAIRS: Final = 4096**2
+"""Maximum pairs of a token and one that it attends to: their mask takes a byte for each."""
+
+Runs = list[list[int]]
+Cut = Callable[[Batch, Sequence[int], int], Runs]
+
+
+def tries(batch: Batch, rows: Sequence[int], tokens: int) -> Runs:
+    """Cut rows into tries of at most ``tokens`` distinct tokens and ``PAIRS`` pairs, or of one leaf.
+
+    A group stays together where it fits, else each of its episodes does. The turns of a conversation are beginnings of
+    its last row, which alone takes as much: they stay with it however long it is.
+    """
+
+    def fits(part: list[int]) -> bool:
+        tree = leaves(batch.order, part)
+        return len(tree.rows) == 1 or (tree.tokens <= tokens and tree.pairs <= PAIRS)
+
+    runs: Runs = []
+    levels = [batch.groups.tolist(), batch.episodes.tolist(), range(len(batch))]
+    if rows:
+        _add(runs, list(rows), levels, fits)
+    return runs
+
+
+def padded(batch: Batch, rows: Sequence[int], tokens: int) -> Runs:
+    """Cut rows into runs of similar length, of at most ``tokens`` tokens with their padding, or of one row."""
+    runs: Runs = []
+    for row in sorted(rows, key=lambda row: (batch.length(row), row)):
+        if runs and (len(runs[-1]) + 1) * batch.length(row) <= tokens:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return runs
+
+
+def _add(runs: Runs, rows: list[int], levels: Sequence[Sequence[int]], fits: Callable[[list[int]], bool]) -> None:
+    """Add rows to the last run, else as a run, else part by part: the parts have the same value in ``levels[0]``."""
+    if runs and fits(runs[-1] + rows):
+        runs[-1] += rows
+    elif fits(rows):
+        runs.append(rows)
+    else:
+        for part in _parts(rows, levels[0]):
+            _add(runs, part, levels[1:], fits)
+
+
+def _parts(rows: list[int], values: Sequence[int]) -> Iterator[list[int]]:
+    for _, part in groupby(sorted(rows, key=lambda row: (values[row], row)), key=lambda row: values[row]):
+        yield list(part)
 
 
 class _MovedRows:

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from deepspeed.ops import __compatible_ops__
 from torch import Tensor
 
-from coevo.models.trainer.microbatches import Runs
+from coevo.models.trainer.packing import Runs
 
 # Compiled at first use, which takes a minute and a compiler; DeepSpeed's settings cannot switch it off once installed.
 __compatible_ops__["deepspeed_shm_comm"] = False

@@ -17,9 +17,8 @@ from coevo.models.trainer import critic as critics
 from coevo.models.trainer import deepspeed_engine
 from coevo.models.trainer.checkpoint import load_optimizer, load_policy, save_optimizer, whole
 from coevo.models.trainer.learner import Learner
-from coevo.models.trainer.microbatches import tries
 from coevo.models.trainer.packed_forward import PolicyForward, bare
-from coevo.models.trainer.packing import PaddedRows, pack_rows, pack_trie
+from coevo.models.trainer.packing import PaddedRows, pack_rows, pack_trie, tries
 from coevo.models.trainer.ranks import rank
 from coevo.models.trainer.reference_policy import load_reference
 from coevo.models.trainer.samples import Scores, write_scores

@@ -20,7 +20,7 @@ from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.engines.vllm.vllm_engine import VllmEngine, check_there
 from coevo.models.policy.foreign import absent, folder_of
 from coevo.models.policy.policy import WEIGHTS, load, save
-from coevo.models.policy.tokenizer import check_promptable
+from coevo.models.policy.tokenizers import check_promptable
 from coevo.models.writer_models.engine_writer_model import EngineWriterModel
 from coevo.models.writer_models.writer_model import WriterModel
 from coevo.records.writing import Question, QuestionRoom, Reply

@@ -6,7 +6,7 @@ from typing import Any
 from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.ends import template_end
 from coevo.models.policy.layout import HEAD, Layout
-from coevo.models.policy.tokenizer import ROLES, TEMPLATE
+from coevo.models.policy.tokenizers import ROLES, TEMPLATE
 from coevo.records.inert import control_tokens, either, inert, whole_words
 from coevo.records.writing import Question
 

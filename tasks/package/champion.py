@@ -23,8 +23,8 @@ from coevo.tasks.package.model_registry import Registered
 from coevo.tasks.package.package import Package
 from coevo.tasks.play.retrieve import recall
 from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, reached
+from coevo.tasks.run.approval import Vote
 from coevo.tasks.run.assemble import player_of
-from coevo.tasks.run.waiting import Vote
 from coevo.tasks.steps.evaluate import panel_index
 from coevo.utilities.errors import CoevoError
 

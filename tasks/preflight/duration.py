@@ -8,9 +8,9 @@ from coevo.configs.bank.writer_model_config import FrozenWriterModelConfig, Poli
 from coevo.configs.rollout.engine_config import EngineConfig, VllmEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine
+from coevo.models.capacity.footprint import optimizer, weights
 from coevo.models.capacity.iteration_time import decoding, generator, on_host, storing, updating
 from coevo.models.capacity.model_shape import ModelShape
-from coevo.models.capacity.storage import optimizer, weights
 from coevo.tasks.preflight.memory import Lengths, processes_of
 from coevo.tasks.preflight.writing_time import asking, writing
 from coevo.tasks.run.run_writer_model import writer_model_config

@@ -12,9 +12,8 @@ from coevo.configs.rollout.engine_config import VllmEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.models.capacity.devices import GIB, Machine, here
-from coevo.models.capacity.footprint import peak
+from coevo.models.capacity.footprint import peak, stored
 from coevo.models.capacity.model_shape import ModelShape, shape_of
-from coevo.models.capacity.storage import stored
 from coevo.models.policy.foreign import absent
 from coevo.tasks.preflight.duration import durations, remote, untimed_steps
 from coevo.tasks.preflight.gpus import MissingGpusError

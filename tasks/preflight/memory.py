@@ -8,8 +8,7 @@ from typing import Any
 from coevo.configs.placement_config import MachinesPlacement, SeparatePlacement, SharedPlacement
 from coevo.configs.rollout.engine_config import VllmEngineConfig
 from coevo.configs.run_config import RunConfig
-from coevo.configs.update.deepspeed import DeepSpeedConfig
-from coevo.configs.update.hostfile import hosts_of
+from coevo.configs.update.deepspeed import DeepSpeedConfig, hosts_of
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.capacity.devices import GIB, Machine
 from coevo.models.capacity.footprint import (
@@ -21,10 +20,10 @@ from coevo.models.capacity.footprint import (
     Training,
     generating,
     peak,
+    saving,
     training,
 )
 from coevo.models.capacity.model_shape import SIZES, ModelShape
-from coevo.models.capacity.storage import saving
 from coevo.tasks.preflight.gpus import check_gpus, server_gpus, started, trainer_gpus, writer_model_servers
 from coevo.tasks.preflight.writer_model_memory import least, serving, share, writer_model_on_gpu, writer_model_on_host
 

@@ -22,7 +22,7 @@ from coevo.memory.library import Library
 from coevo.memory.writers.writer import Evidence, writer_of
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.ends import CARD, deviating_marks, ignored
-from coevo.models.policy.standin import tokenizer_of
+from coevo.models.policy.tokenizers import tokenizer_of
 from coevo.models.rewards.rewards import unrewarded
 from coevo.records.draws import extend, key
 from coevo.records.entry import Entry

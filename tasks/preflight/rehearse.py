@@ -16,7 +16,7 @@ from coevo.envs.stateful.stateful_environment import StatefulEnvironment
 from coevo.models.answers.call_tools import schemas_of
 from coevo.models.answers.thinking import thinking_of
 from coevo.models.policy.context import CONTEXT_WORDS, Context
-from coevo.models.policy.standin import Guess, tokenizer_of
+from coevo.models.policy.tokenizers import Guess, tokenizer_of
 from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Task

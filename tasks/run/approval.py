@@ -6,6 +6,7 @@ no is then committed like anything else, so a decision is there as a whole or no
 so is observed, and no part of the state: it changes nothing that follows.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from coevo.configs.run_config import RunConfig
@@ -21,9 +22,22 @@ from coevo.memory.bank_state import BankState
 from coevo.records.episode import Episode
 from coevo.tasks.revision_artifacts import episodes_of
 from coevo.tasks.run.by_hand import commit_by_hand
-from coevo.tasks.run.waiting import Vote
 from coevo.tasks.steps.bank_steps import counts
 from coevo.utilities.errors import CoevoError
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """A person's decision.
+
+    Attributes:
+        approved: yes or no.
+        by: name of the person.
+    """
+
+    approved: bool
+    by: str
+
 
 FOLDER = "proposal"
 """Name of the artifact; it stays after the decision, which names its content."""

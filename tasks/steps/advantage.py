@@ -12,7 +12,7 @@ from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.advantages import estimate
 from coevo.models.advantages.groups import zero_variance
 from coevo.models.advantages.trajectory import Trajectory, roundings, totals
-from coevo.models.losses.kl import kl_penalties
+from coevo.models.losses.policy_loss import kl_penalties
 from coevo.models.rewards import reward
 from coevo.models.rewards.rewards import Rewards
 from coevo.models.trainer.samples import write_turns

@@ -14,7 +14,7 @@ from coevo.configs.load.load import load_method, load_recipe, names
 from coevo.configs.schedule_config import ScheduleConfig
 from coevo.configs.update.advantage_config import AdvantageConfig
 from coevo.configs.update.reward_config import RewardConfig
-from coevo.models.losses.kl import CLAMP
+from coevo.models.losses.policy_loss import CLAMP
 
 PAGE = (Path(__file__).parents[2] / "docs/papers.md").read_text(encoding="utf-8")
 ROWS = [line.split("|")[1:-1] for line in PAGE.splitlines() if line.startswith("|")]

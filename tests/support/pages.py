@@ -12,7 +12,7 @@ from support.browser import urls
 from support.runs import coevo
 
 from coevo.flows.sample import RUN
-from coevo.flows.servers.mlflow_pages import mlflow_pages
+from coevo.flows.servers.browser_links import mlflow_pages
 from coevo.flows.servers.server_secret import secret_of
 from coevo.flows.upkeep.publishing import complete
 from coevo.lineage.workspace import Workspace

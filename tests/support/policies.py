@@ -6,7 +6,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCau
 from coevo.configs.policy_config import ScratchPolicyConfig
 from coevo.models.engines.requests import Request
 from coevo.models.policy.policy import Policy, build
-from coevo.models.policy.tokenizer import word_tokenizer
+from coevo.models.policy.tokenizers import word_tokenizer
 from coevo.records.draws import key
 
 WORDS = (

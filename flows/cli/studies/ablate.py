@@ -1,11 +1,14 @@
-"""``coevo ablate``."""
+"""``coevo ablate``: studies, listed, run and compared."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
 
-from coevo.configs.load.load_study import changed, grid, load_studies, load_study
+from coevo.configs.load.load_study import changed, configured, grid, load_studies, load_study
+from coevo.configs.run_config import RunConfig
 from coevo.configs.study_config import StudyConfig
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
@@ -86,7 +89,6 @@ def _settings(study: str | None, recipe: str | None, overrides: list[str] | None
 
 
 def _list(as_json: bool) -> int:
-    from coevo.flows.studies.study_listing import COLUMNS, listed
 
     rows = list(listed(load_studies()))
     if as_json:
@@ -98,7 +100,6 @@ def _list(as_json: bool) -> int:
 
 def _dry_run(study: StudyConfig, workspace: Workspace, as_json: bool) -> int:
     from coevo.flows.studies.outcome import is_finished, revisions_of
-    from coevo.flows.studies.study_listing import episodes
     from coevo.flows.studies.study_runs import arms_of, check_parts, check_runs, hours_of, runs_of
 
     runs = runs_of(study)
@@ -129,7 +130,7 @@ def _dry_run(study: StudyConfig, workspace: Workspace, as_json: bool) -> int:
 
 
 def _play(study: StudyConfig, workspace: Workspace, quiet: bool) -> int:
-    from coevo.flows.studies.start_study import THEN, start
+    from coevo.flows.studies.ablate import THEN, start
 
     try:
         return start(study, workspace, quiet, alone=True)
@@ -139,7 +140,7 @@ def _play(study: StudyConfig, workspace: Workspace, quiet: bool) -> int:
 
 
 def _report(study: StudyConfig, workspace: Workspace, as_json: bool) -> None:
-    from coevo.flows.studies.start_study import result_of
+    from coevo.flows.studies.ablate import result_of
 
     result = result_of(study, workspace)
     if as_json:
@@ -176,3 +177,38 @@ def _interval(low: float | None, high: float | None, sign: str) -> str | None:
 
 
 COMMANDS = (ablate,)
+
+
+COLUMNS = ("name", "paper", "figure", "finding", "arms", "seeds", "episodes", "needs")
+
+
+def listed(studies: Sequence[StudyConfig]) -> Iterator[dict[str, Any]]:
+    """One row per study, with the ``COLUMNS``.
+
+    ``episodes``: planned training episodes of all runs, without replays; None for a study that cannot run.
+    """
+    for study in studies:
+        configs = [] if study.needs else [configured(study, arm, 1) for arm in study.arms]
+        yield {
+            "name": study.name,
+            "paper": study.paper,
+            "figure": study.figure,
+            "finding": study.finding,
+            "arms": len(study.arms) or None,
+            "seeds": study.seeds if configs else None,
+            "episodes": study.seeds * sum(map(episodes, configs)) if configs else None,
+            "needs": "; ".join([*study.needs, *_extras(configs)]) or None,
+        }
+
+
+def episodes(config: RunConfig) -> int:
+    """Training episodes that a run plans: iterations x tasks x group."""
+    return config.iterations * config.rollout.tasks * config.rollout.group_size
+
+
+def _extras(configs: Sequence[RunConfig]) -> Iterator[str]:
+    embeds = any(
+        "embedding" in config.bank.retrieval.model_dump_json() for config in configs if config.bank is not None
+    )
+    if embeds and find_spec("sentence_transformers") is None:
+        yield "pip install 'coevo[embedding]'"

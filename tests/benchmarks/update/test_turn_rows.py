@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks.update.turn_rows import LAYOUTS, write_turns
-from coevo.models.trainer.microbatches import tries
 from coevo.models.trainer.order import leaves
+from coevo.models.trainer.packing import tries
 from coevo.models.trainer.update_batch import read
 
 

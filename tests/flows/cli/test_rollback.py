@@ -107,7 +107,7 @@ def revisions(coevo):
     [
         ("coevo.lineage.repository:Repository.seal@1", 0),
         ("coevo.lineage.repository:Repository.seal@1+", 1),
-        ("coevo.flows.upkeep.rollback:publish_if_quick@1", 1),
+        ("coevo.flows.upkeep.branch:publish_if_quick@1", 1),
     ],
 )
 def test_a_rollback_that_was_killed_and_is_repeated_acts_once(coevo, copied, kill, made):

@@ -14,7 +14,7 @@ import coevo as api
 from coevo.configs.load.load import load_recipe
 from coevo.configs.trust_settings import chosen
 from coevo.flows.cli.app import main
-from coevo.flows.upkeep.rollback import restore
+from coevo.flows.upkeep.branch import restore
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 

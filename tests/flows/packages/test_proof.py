@@ -9,7 +9,7 @@ import pytest
 from support.packages import packaged
 
 from coevo.flows.console.trust_prompt import consent_by
-from coevo.flows.endpoint.request_limits import DEFAULT
+from coevo.flows.endpoint.model import DEFAULT
 from coevo.flows.packages.promotion import demote, promote
 from coevo.flows.packages.proof import prove
 from coevo.flows.packages.serving import Address, serve
@@ -20,7 +20,7 @@ from coevo.tasks.package.model_registry import Registered, fetch, find, register
 from coevo.tasks.package.package import Package
 from coevo.tasks.publish.mlflow.tracker import Tracker
 from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store
-from coevo.tasks.run.waiting import Vote
+from coevo.tasks.run.approval import Vote
 from coevo.utilities.errors import CoevoError
 
 pytestmark = pytest.mark.full

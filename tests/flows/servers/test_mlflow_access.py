@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from coevo.flows.servers.browser_links import mlflow_pages
 from coevo.flows.servers.daemon import down, recorded
-from coevo.flows.servers.mlflow_pages import mlflow_pages
 from coevo.flows.servers.mlflow_server import is_folder
 from coevo.flows.servers.server_secret import authorization_of, secret_of
 from coevo.flows.servers.servers import ensure_mlflow_ui, use_mlflow

@@ -24,8 +24,8 @@ from coevo.flows.servers.servers import CLIENT
 from coevo.flows.sessions import schedules
 from coevo.flows.sessions.schedules import Schedule
 from coevo.flows.sessions.session_worker import GRACE
+from coevo.flows.upkeep.branch import restore
 from coevo.flows.upkeep.publishing import complete
-from coevo.flows.upkeep.rollback import restore
 from coevo.lineage.lock import in_use
 from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.workspace import Workspace

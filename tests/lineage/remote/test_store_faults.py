@@ -3,7 +3,7 @@
 import pytest
 
 from coevo.lineage.remote.local_remote import LocalStore
-from coevo.lineage.remote.store_faults import one_line
+from coevo.lineage.remote.remote_store import one_line
 from coevo.utilities.errors import CoevoError
 
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from coevo.memory.bank.compare_tables import changed_rows, differing, split
+from coevo.memory.bank.diff import changed_rows, differing, split
 
 SCHEMA = pa.schema(
     [

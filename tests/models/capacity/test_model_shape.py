@@ -9,7 +9,7 @@ from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
 from coevo.models.capacity.model_shape import shape_of
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import build, save
-from coevo.models.policy.tokenizer import word_tokenizer
+from coevo.models.policy.tokenizers import word_tokenizer
 from coevo.records.draws import key
 from coevo.utilities.errors import CoevoError
 

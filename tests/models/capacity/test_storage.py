@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from coevo.configs.policy_config import PretrainedPolicyConfig, ShapeConfig
+from coevo.models.capacity.footprint import optimizer, saving, stored, weights
 from coevo.models.capacity.model_shape import shape_of
-from coevo.models.capacity.storage import optimizer, saving, stored, weights
 
 SHAPE = ShapeConfig(
     architecture="qwen3", vocabulary=151936, hidden_size=1024, layers=28, heads=16, kv_heads=8, head_dim=128,

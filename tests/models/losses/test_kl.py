@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from coevo.configs.update.loss import LossConfig
-from coevo.models.losses.kl import kl_estimate, kl_penalties
+from coevo.models.losses.policy_loss import kl_estimate, kl_penalties
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("k1", 0.5), ("k2", 0.125), ("k3", math.exp(-0.5) + 0.5 - 1)])

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from coevo.models.losses.mismatch import importance, mismatch
+from coevo.models.losses.policy_loss import importance, mismatch
 
 
 def test_mismatch():

@@ -12,8 +12,7 @@ from coevo.envs.homerules.homerules import HomeRules
 from coevo.memory.evidence.feedback_lessons import lessons
 from coevo.memory.text import LONGEST
 from coevo.models.policy.context import CONTEXT_WORDS, Context
-from coevo.models.policy.standin import Guess
-from coevo.models.policy.tokenizer import word_tokenizer
+from coevo.models.policy.tokenizers import Guess, word_tokenizer
 from coevo.records.demonstration import Answer, Moment, Note, PastTurn
 from coevo.records.draws import key
 from coevo.records.episode import Completion

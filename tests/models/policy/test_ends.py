@@ -18,7 +18,7 @@ from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.engines.vllm.vllm_engine import VllmEngine
 from coevo.models.policy.ends import deviating_marks, template_end
 from coevo.models.policy.policy import scratch
-from coevo.models.policy.tokenizer import TEMPLATE
+from coevo.models.policy.tokenizers import TEMPLATE
 from coevo.records.draws import key
 
 OTHER = "<|endoftext|>"

@@ -16,7 +16,7 @@ from coevo.models.capacity.model_shape import config_of, shape_of
 from coevo.models.policy import template, template_trial
 from coevo.models.policy.context import Context
 from coevo.models.policy.policy import build, bundle, load, save
-from coevo.models.policy.standin import Guess, tokenizer_of
+from coevo.models.policy.tokenizers import Guess, tokenizer_of
 from coevo.records.demonstration import Moment
 from coevo.records.draws import key
 from coevo.utilities.errors import CoevoError

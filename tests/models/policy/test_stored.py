@@ -9,8 +9,8 @@ from support.policies import llama
 
 from coevo.configs.policy_config import PretrainedPolicyConfig
 from coevo.models.policy.policy import build, save
-from coevo.models.policy.standin import tokenizer_of
 from coevo.models.policy.stored import INDEX, check_stored
+from coevo.models.policy.tokenizers import tokenizer_of
 from coevo.records.draws import key
 from coevo.utilities.errors import CoevoError
 

@@ -1,6 +1,6 @@
 from transformers import AutoTokenizer
 
-from coevo.models.policy.tokenizer import word_tokenizer
+from coevo.models.policy.tokenizers import word_tokenizer
 
 
 def test_one_token_a_word_and_back():

@@ -4,9 +4,9 @@ import pytest
 import torch
 from support.rows import batch_of, ragged
 
-from coevo.models.trainer import microbatches
-from coevo.models.trainer.microbatches import padded, tries
+from coevo.models.trainer import packing
 from coevo.models.trainer.order import leaves
+from coevo.models.trainer.packing import padded, tries
 
 
 def one_leaf(batch, run):
@@ -45,7 +45,7 @@ def test_tokens_that_rows_share_count_once():
 
 def test_pairs_of_attention_are_bounded(batch, monkeypatch):
     rows = range(len(batch))
-    monkeypatch.setattr(microbatches, "PAIRS", 300)
+    monkeypatch.setattr(packing, "PAIRS", 300)
     runs = tries(batch, rows, 10_000)
     assert len(runs) > 1
     assert all(one_leaf(batch, run) or leaves(batch.order, run).pairs <= 300 for run in runs)
@@ -57,5 +57,5 @@ def test_the_turns_of_a_conversation_stay_together_however_long_it_is(monkeypatc
     batch = batch_of(prompts, [tuple(end) for end in ends * 3], episodes=[row // 12 for row in range(36)])
     whole = [list(range(12 * episode, 12 * (episode + 1))) for episode in range(3)]
     assert tries(batch, range(len(batch)), 64) == whole
-    monkeypatch.setattr(microbatches, "PAIRS", 300)
+    monkeypatch.setattr(packing, "PAIRS", 300)
     assert tries(batch, range(len(batch)), 10_000) == whole

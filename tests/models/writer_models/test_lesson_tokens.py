@@ -5,7 +5,7 @@ import json
 import pytest
 from support.templates import tokenizer as chat_tokenizer
 
-from coevo.models.policy.tokenizer import word_tokenizer
+from coevo.models.policy.tokenizers import word_tokenizer
 from coevo.models.writer_models.lesson_tokens import items
 
 WORDS = ("lotus", "mug", "in", "safe", "not", "chest", "yes", "%", "/", "?", "#", *map(str, range(10)))

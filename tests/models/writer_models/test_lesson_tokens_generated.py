@@ -15,7 +15,7 @@ from support.templates import tokenizer as chat_tokenizer
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from coevo.memory.writers.model.answer_objects import fields_of
+from coevo.memory.writers.model.answers import fields_of
 from coevo.models.answers.thinking import without_thinking
 from coevo.models.writer_models.lesson_tokens import items
 

@@ -1,6 +1,6 @@
 """Prompts of questions for a tokenizer of single words: control words in a question do not act."""
 
-from coevo.models.policy.tokenizer import word_tokenizer
+from coevo.models.policy.tokenizers import word_tokenizer
 from coevo.models.writer_models.prompt import Prompts
 from coevo.records.writing import Question
 

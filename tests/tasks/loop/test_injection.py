@@ -21,7 +21,7 @@ from coevo.memory.exchange.exchange import read_entries, write_entries
 from coevo.memory.retrieval.index import Index
 from coevo.memory.writers.quote.contrast import writer
 from coevo.models.policy.context import CONTEXT_WORDS, Context
-from coevo.models.policy.tokenizer import word_tokenizer
+from coevo.models.policy.tokenizers import word_tokenizer
 from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import key
 from coevo.records.task import BY_SCOPE

@@ -5,7 +5,7 @@ import pytest
 from coevo.tasks.package.champion import ASKS, BY, ask, asked, champion, make_champion, needs_a_person, settle
 from coevo.tasks.package.model_registry import Registered
 from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store
-from coevo.tasks.run.waiting import Vote
+from coevo.tasks.run.approval import Vote
 from coevo.utilities.errors import CoevoError
 
 

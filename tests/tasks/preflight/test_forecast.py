@@ -10,7 +10,7 @@ from coevo.configs.load.load import load_recipe, names
 from coevo.envs.registry import make
 from coevo.models.capacity.devices import GIB, KNOWN, Device, Machine, here, named
 from coevo.models.policy.policy import save
-from coevo.models.policy.standin import Guess, tokenizer_of
+from coevo.models.policy.tokenizers import Guess, tokenizer_of
 from coevo.tasks.preflight.forecast import check_fits, cut_short, forecast, lengths_of
 from coevo.tasks.preflight.memory import needs
 from coevo.tasks.preflight.rehearse import TASKS, TURNS, glance, rehearse

@@ -11,9 +11,8 @@ from coevo.configs.load.load import load_recipe
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
-from coevo.tasks.run.approval import decide
+from coevo.tasks.run.approval import Vote, decide
 from coevo.tasks.run.limit import Limit
-from coevo.tasks.run.waiting import Vote
 from coevo.utilities.errors import CoevoError
 
 

@@ -9,7 +9,7 @@ import pytest
 from support.batches import episode, turn
 
 from coevo.configs.update.update_config import UpdateConfig
-from coevo.models.losses.kl import kl_penalties
+from coevo.models.losses.policy_loss import kl_penalties
 from coevo.models.trainer.samples import Scores, read_scores, write_scores
 from coevo.tasks.steps.advantage import score
 

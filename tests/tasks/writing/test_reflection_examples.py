@@ -11,7 +11,7 @@ from coevo.configs.run_config import digest
 from coevo.memory.writers.model.words import WORDS
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import load
-from coevo.models.policy.tokenizer import word_tokenizer
+from coevo.models.policy.tokenizers import word_tokenizer
 from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.warmstart import identity, reflections, teaches, undetermined, warm_start
 from coevo.utilities.errors import ConfigError

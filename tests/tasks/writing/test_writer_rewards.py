@@ -9,7 +9,7 @@ from support.entries import entry
 from coevo.memory.bank.change import Judged
 from coevo.memory.evidence.reflections import MALFORMED, Reflected, parse
 from coevo.memory.writers.writer import WriterAnswer
-from coevo.models.policy.tokenizer import word_tokenizer
+from coevo.models.policy.tokenizers import word_tokenizer
 from coevo.records.entry import Verdict
 from coevo.records.writing import Credit, Drawn
 from coevo.tasks.writing.writer_rewards import gains_of, predicted, replayed, unmatched

@@ -7,7 +7,7 @@ from support.batches import batch, entry, episode, turn
 from support.publications import publication
 
 from coevo.models.policy.decoder import Decoder
-from coevo.models.policy.tokenizer import word_tokenizer
+from coevo.models.policy.tokenizers import word_tokenizer
 from coevo.tasks.publish.mlflow.traces import outcome, sample, spans_of
 from coevo.tasks.publish.mlflow.tracker import Tracker
 from coevo.tasks.publish.mlflow.tracking_store import tracking_store

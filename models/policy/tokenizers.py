@@ -1,17 +1,26 @@
-"""Tokenizers before the policy exists: the policy's own if it is on this machine, else one that estimates lengths."""
+"""Tokenizers: a word-level one for policies from scratch, and a policy's own before the policy is loaded.
+
+One that only estimates lengths stands in for a tokenizer that is not on this machine.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoTokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from coevo.configs.policy_config import PolicyConfig, ScratchPolicyConfig
 from coevo.models.policy.foreign import check_alone, check_settings, check_weights, folder_of, malformed
 from coevo.models.policy.stored import check_stored
-from coevo.models.policy.tokenizer import check_promptable, word_tokenizer
 from coevo.utilities.errors import CoevoError
 
+PAD, EOS, UNKNOWN = "<pad>", "<eos>", "<unk>"
+ROLES = ("system", "user", "assistant")
+TEMPLATE = (
+    "{% for message in messages %}{{ message['role'] }} {{ message['content'] }} {% endfor %}"
+    "{% if add_generation_prompt %}assistant{% endif %}"
+)
 LETTERS = 3
 """Characters per estimated token: English has about four in current vocabularies, so lengths are overestimated."""
 MARKED = "<|im_start|>{role}\n{content}<|im_end|>\n"
@@ -21,6 +30,36 @@ FILES = ("tokenizer.json", "tokenizer_config.json")
 """Files of a tokenizer; a model of which only the settings are here has none yet."""
 VOCABULARIES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
 """Files with the words of a tokenizer."""
+
+
+def word_tokenizer(vocabulary: Sequence[str]) -> PreTrainedTokenizerFast:
+    """Create a tokenizer of these words and of the roles of its chat template; any other word is ``<unk>``."""
+    words = dict.fromkeys([PAD, EOS, UNKNOWN, *ROLES, *vocabulary])
+    backend = Tokenizer(models.WordLevel({word: index for index, word in enumerate(words)}, unk_token=UNKNOWN))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token=PAD,
+        eos_token=EOS,
+        unk_token=UNKNOWN,
+        chat_template=TEMPLATE,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def check_promptable(tokenizer: Any, path: str, setting: str = "policy.path") -> None:
+    """Check that a pretrained model's tokenizer can write prompts and end answers.
+
+    Raises:
+        CoevoError: it has no chat template or no end token; names the model and the remedy.
+    """
+    remedies = {"chat template": "add one to its folder as chat_template.jinja", "end token": "set its eos_token"}
+    has = {"chat template": tokenizer.chat_template, "end token": tokenizer.eos_token}
+    for what, remedy in remedies.items():
+        if has[what] is None:
+            raise CoevoError(
+                f"{setting} = {path!r}: its tokenizer has no {what}; name an instruction-tuned model, or {remedy}"
+            )
 
 
 class Guess:
