@@ -9,18 +9,18 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
 from coevo.configs.trust_settings import is_stored
 
 # Upper bounds of numbers, far beyond any run: a typing error is refused instead of computed.
-FEW = 1024
+MAX_PROCESSES = 1024
 """Number of processes, devices or servers."""
-ROWS = 2**17
+MAX_ROWS = 2**17
 """Number of episodes or tasks at a time."""
-MANY = 10**9
+MAX_COUNT = 10**9
 """Number of iterations, steps or entries of a bank."""
-TOKENS = 2**24
+MAX_TOKENS = 2**24
 """Number of tokens of a sequence or a batch."""
-SECONDS = 10**7
+MAX_SECONDS = 10**7
 """Time limits in seconds: 116 days."""
-SEED = 2**63 - 1
-FACTOR = 10**6
+MAX_SEED = 2**63 - 1
+MAX_FACTOR = 10**6
 """Weights, thresholds and other real numbers."""
 TEXT = 4096
 """Characters of a path, an address or a name."""

@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from coevo.configs.base import FEW, TOKENS, Config
+from coevo.configs.base import MAX_PROCESSES, MAX_TOKENS, Config
 
-Option = bool | Annotated[int, Field(ge=-TOKENS, le=TOKENS)] | Annotated[str, Field(max_length=100)]
+Option = bool | Annotated[int, Field(ge=-MAX_TOKENS, le=MAX_TOKENS)] | Annotated[str, Field(max_length=100)]
 """Value of a template's option."""
 RESERVED = {"messages", "conversation", "tools", "documents", "chat_template", "add_generation_prompt", "tokenize"} | {
     *("continue_final_message", "padding", "truncation", "max_length", "return_tensors", "return_dict"),
@@ -31,9 +31,9 @@ class ContextConfig(Config):
     placement: Literal["task", "system", "turn"] = "task"
     """Place of lessons: ``task``: after the instruction; ``system``: in a system message, which leaves the user message
     unchanged; ``turn``: before the current observation. Lessons that a conversation shows later stand in their turn."""
-    experience_tokens: int = Field(default=200, ge=0, le=TOKENS)
+    experience_tokens: int = Field(default=200, ge=0, le=MAX_TOKENS)
     """Maximum length of the experience block in tokens; entries that do not fit are dropped whole."""
-    observation_tokens: int | None = Field(default=None, ge=64, le=TOKENS, exclude_if=lambda limit: limit is None)
+    observation_tokens: int | None = Field(default=None, ge=64, le=MAX_TOKENS, exclude_if=lambda limit: limit is None)
     """Maximum length of an observation, and of a turn's feedback, in tokens: longer ones keep their head and tail, with
     a mark between them; null shortens none."""
     parser: Literal["auto", "label", "tag", "call", "fence", "plain"] = Field(
@@ -44,7 +44,7 @@ class ContextConfig(Config):
     invalid_limit: int | None = Field(default=None, ge=1, le=10_000, exclude_if=lambda limit: limit is None)
     """Number of answers in a row without a usable action that ends an episode, truncated; null never does."""
     template: dict[Annotated[str, Field(max_length=100)], Option] = Field(
-        default=THINKING_OFF, max_length=FEW, exclude_if=lambda options: options == THINKING_OFF
+        default=THINKING_OFF, max_length=MAX_PROCESSES, exclude_if=lambda options: options == THINKING_OFF
     )
     """Options of the tokenizer's chat template, by name. Thinking is off: ``{enable_thinking: true}`` turns it on."""
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, JsonValue, Tag, ValidationError
 
-from coevo.configs.base import FEW, MANY, SECONDS, SEED, TOKENS, Config
+from coevo.configs.base import MAX_COUNT, MAX_PROCESSES, MAX_SECONDS, MAX_SEED, MAX_TOKENS, Config
 from coevo.configs.trust_settings import Trusted
 from coevo.utilities.errors import ConfigError
 
@@ -33,13 +33,13 @@ class HomeRulesConfig(_Options):
     """Name of the environment."""
     level: Literal[1, 2] = 1
     """1: four families and four places (the demo); 2: six families and ten steps."""
-    world: int = Field(default=0, ge=0, le=SEED)
+    world: int = Field(default=0, ge=0, le=MAX_SEED)
     """Seed of the hidden conventions, for training and evaluation."""
     houses: int = Field(default=16, ge=1, le=16)
     """Houses of the world that training tasks come from."""
     extra_lessons: int = Field(default=0, ge=0, le=8, exclude_if=lambda extra: extra == 0)
     """Unrelated lessons added to expert material, for banks that are not queried by task."""
-    drift: int | None = Field(default=None, ge=1, le=MANY, exclude_if=lambda every: every is None)
+    drift: int | None = Field(default=None, ge=1, le=MAX_COUNT, exclude_if=lambda every: every is None)
     """Iterations after which one house, in turn, changes all its facts; null for a world that stays as it is."""
 
 
@@ -64,7 +64,7 @@ class BabyAIRulesConfig(_Options):
 
     type: Literal["babyai-rules"] = "babyai-rules"
     """Name of the environment."""
-    world: int = Field(default=0, ge=0, le=SEED)
+    world: int = Field(default=0, ge=0, le=MAX_SEED)
     """Seed of the customs, for training and evaluation."""
     towers: int = Field(default=16, ge=1, le=32)
     """Towers of the world that tasks come from, each with a custom of its own."""
@@ -75,15 +75,15 @@ class BabyAIRulesConfig(_Options):
 class SimulatorConfig(Config):
     """Worker processes and limits of a stateful environment."""
 
-    workers: int = Field(default=2, ge=1, le=FEW)
+    workers: int = Field(default=2, ge=1, le=MAX_PROCESSES)
     """Processes that simulate episodes side by side. The results do not depend on it."""
-    open_seconds: float = Field(default=120.0, gt=0, le=SECONDS)
+    open_seconds: float = Field(default=120.0, gt=0, le=MAX_SECONDS)
     """Time limit for the start of an episode; a new worker imports its packages in it."""
-    act_seconds: float = Field(default=60.0, gt=0, le=SECONDS)
+    act_seconds: float = Field(default=60.0, gt=0, le=MAX_SECONDS)
     """Time limit for one action. A worker that exceeds it is killed, and its episode lost."""
     retries: int = Field(default=1, ge=0, le=100)
     """Further attempts to start an episode that failed to start."""
-    longest: int = Field(default=100_000, ge=1, le=TOKENS)
+    longest: int = Field(default=100_000, ge=1, le=MAX_TOKENS)
     """Most characters of an observation or a feedback; a longer one loses the episode."""
 
 

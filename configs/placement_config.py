@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from coevo.configs.base import FEW, Config
+from coevo.configs.base import MAX_PROCESSES, Config
 
 
 class SharedPlacement(Config):
@@ -25,7 +25,7 @@ class SeparatePlacement(Config):
 
     type: Literal["separate"]
     """Name of the placement."""
-    update: tuple[Annotated[int, Field(ge=0, lt=FEW)], ...] = Field(min_length=1, max_length=FEW)
+    update: tuple[Annotated[int, Field(ge=0, lt=MAX_PROCESSES)], ...] = Field(min_length=1, max_length=MAX_PROCESSES)
     """GPUs of the trainer, one per process; the GPUs of the servers are ``rollout.engine.devices``."""
 
 

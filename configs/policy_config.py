@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from coevo.configs.base import FACTOR, FEW, MANY, ROWS, TOKENS, Config, FromAnywhere
+from coevo.configs.base import MAX_COUNT, MAX_FACTOR, MAX_PROCESSES, MAX_ROWS, MAX_TOKENS, Config, FromAnywhere
 from coevo.configs.trust_settings import Trusted
 
 
@@ -27,7 +27,7 @@ class ShapeConfig(Config):
     """Dimension of each head."""
     intermediate_size: int = Field(ge=8, le=2**18)
     """Width of the feed-forward layer."""
-    max_positions: int = Field(ge=32, le=TOKENS)
+    max_positions: int = Field(ge=32, le=MAX_TOKENS)
     """Maximum sequence length in tokens (``max_position_embeddings``)."""
     tied: bool = False
     """True if the output layer shares the embedding (``tie_word_embeddings``)."""
@@ -66,7 +66,7 @@ class ScratchPolicyConfig(Config):
     """Base of the rotary positions; small, since the policy reads a lesson within a few tokens of a short prompt."""
     init_std: float = Field(default=0.05, gt=0, le=100)
     """Standard deviation of the initial weights."""
-    max_positions: int = Field(default=512, ge=32, le=TOKENS)
+    max_positions: int = Field(default=512, ge=32, le=MAX_TOKENS)
     """Maximum sequence length in tokens."""
 
     @model_validator(mode="after")
@@ -82,9 +82,9 @@ class LoraConfig(Config):
 
     r: int = Field(default=64, ge=1, le=2**14)
     """Rank."""
-    alpha: float = Field(default=64, gt=0, le=FACTOR)
+    alpha: float = Field(default=64, gt=0, le=MAX_FACTOR)
     """Scale numerator."""
-    target_modules: str | Annotated[tuple[str, ...], Field(max_length=FEW)] = "all-linear"
+    target_modules: str | Annotated[tuple[str, ...], Field(max_length=MAX_PROCESSES)] = "all-linear"
     """Modules that get an adapter, as PEFT names them."""
 
 
@@ -109,13 +109,13 @@ PolicyConfig = Annotated[ScratchPolicyConfig | PretrainedPolicyConfig, Field(dis
 class WarmStartConfig(Config):
     """Cloning of expert episodes from other worlds, until the policy reads its prompt and writes what it is taught."""
 
-    steps: int = Field(default=400, ge=0, le=MANY)
+    steps: int = Field(default=400, ge=0, le=MAX_COUNT)
     """Maximum number of optimizer steps; 0 leaves the policy unchanged."""
-    episodes: int = Field(default=24, ge=1, le=ROWS)
+    episodes: int = Field(default=24, ge=1, le=MAX_ROWS)
     """Expert episodes per step, each of a fresh world."""
-    drills: int = Field(default=16, ge=0, le=ROWS)
+    drills: int = Field(default=16, ge=0, le=MAX_ROWS)
     """Recitation drills per step: repeat lessons in another order."""
-    reflections: int = Field(default=0, ge=0, le=ROWS, exclude_if=lambda count: count == 0)
+    reflections: int = Field(default=0, ge=0, le=MAX_ROWS, exclude_if=lambda count: count == 0)
     """Reflections on expert episodes per step, with the answers of a teacher (``bank.writer.form: words``)."""
     predictions: Literal["true", "random"] = Field(default="true", exclude_if=lambda kind: kind == "true")
     """Outcome that the taught reflections predict: that of the episode, or a random one; ``update.writer`` then has to
@@ -129,15 +129,15 @@ class WarmStartConfig(Config):
     """
     lr: float = Field(default=5e-3, gt=0, le=100)
     """Learning rate after warm-up (Muon on matrices, AdamW on the rest)."""
-    warmup: int = Field(default=20, ge=0, le=MANY)
+    warmup: int = Field(default=20, ge=0, le=MAX_COUNT)
     """Steps of linear learning-rate warm-up."""
     ema: float = Field(default=0.95, ge=0, lt=1)
     """Decay of the weight average, which is probed and becomes the policy."""
-    clip: float = Field(default=1.0, gt=0, le=FACTOR)
+    clip: float = Field(default=1.0, gt=0, le=MAX_FACTOR)
     """Maximum gradient norm."""
-    probe_every: int = Field(default=25, ge=1, le=MANY)
+    probe_every: int = Field(default=25, ge=1, le=MAX_COUNT)
     """Steps between reading probes."""
-    probe_tasks: int = Field(default=192, ge=8, le=ROWS)
+    probe_tasks: int = Field(default=192, ge=8, le=MAX_ROWS)
     """Number of tasks of another world that a probe plays."""
     read: float = Field(default=0.75, ge=0, le=1)
     """Success with the right lessons from which cloning may stop."""

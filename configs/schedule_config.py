@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from coevo.configs.base import MANY, Config
+from coevo.configs.base import MAX_COUNT, Config
 
 
 class JointConfig(Config):
@@ -19,7 +19,7 @@ class PolicyThenBankConfig(Config):
 
     type: Literal["policy-then-bank"]
     """Name of the schedule."""
-    switch_at: int = Field(ge=1, le=MANY)
+    switch_at: int = Field(ge=1, le=MAX_COUNT)
     """Iterations that train the policy; later ones grow the bank."""
 
 
@@ -28,7 +28,7 @@ class BankThenPolicyConfig(Config):
 
     type: Literal["bank-then-policy"]
     """Name of the schedule."""
-    switch_at: int = Field(ge=1, le=MANY)
+    switch_at: int = Field(ge=1, le=MAX_COUNT)
     """Iterations that grow the bank; later ones train the policy."""
 
 

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field
 
 from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.bank.retrieval_config import ClustersConfig
-from coevo.configs.base import FACTOR, FEW, MANY, ROWS, SEED, Config, FromAnywhere, named
+from coevo.configs.base import MAX_COUNT, MAX_FACTOR, MAX_PROCESSES, MAX_ROWS, MAX_SEED, Config, FromAnywhere, named
 from coevo.configs.context_config import ContextConfig
 from coevo.configs.env import EnvConfig
 from coevo.configs.placement_config import PlacementConfig
@@ -42,11 +42,11 @@ class AlarmConfig(Config):
 
     The run warns above it.
     """
-    flat: int = Field(default=3, ge=1, le=MANY)
+    flat: int = Field(default=3, ge=1, le=MAX_COUNT)
     """Number of iterations in a row in which no group has different rewards; the run warns from then on."""
-    idle: int = Field(default=5, ge=1, le=MANY, exclude_if=lambda idle: idle == 5)
+    idle: int = Field(default=5, ge=1, le=MAX_COUNT, exclude_if=lambda idle: idle == 5)
     """Number of the writer's firings in a row that propose nothing, or leave the bank as it was; the run warns then."""
-    mismatch: float = Field(default=0.05, gt=0, le=FACTOR, exclude_if=lambda mismatch: mismatch == 0.05)
+    mismatch: float = Field(default=0.05, gt=0, le=MAX_FACTOR, exclude_if=lambda mismatch: mismatch == 0.05)
     """Mean distance of the engine's log-probs from the trainer's, per token, above which the run warns. It also warns
     where 1 % of the tokens are ten times as far apart.
     """
@@ -58,19 +58,19 @@ USUAL = AlarmConfig()
 class EvaluationConfig(Config):
     """Held-out measurements; the bank is read-only in them."""
 
-    every: int = Field(default=10, ge=1, le=MANY)
+    every: int = Field(default=10, ge=1, le=MAX_COUNT)
     """Iterations between evaluations; the first and last revision are always evaluated."""
     panels: tuple[PanelName, ...] = Field(default=(), max_length=100)
     """Panels played at each evaluation; empty for the environment's first panel."""
     final_panels: tuple[PanelName, ...] = Field(default=(), max_length=100)
     """Additional panels of the first and the last evaluation."""
-    tasks: int = Field(default=192, ge=1, le=ROWS)
+    tasks: int = Field(default=192, ge=1, le=MAX_ROWS)
     """Number of tasks per panel."""
     discovery: int = Field(default=0, ge=0, le=100)
     """Attempts per task of a panel (k of Discovery@k), with lessons from the failed ones; 0 disables it."""
-    reflections: int = Field(default=0, ge=0, le=ROWS, exclude_if=lambda count: count == 0)
+    reflections: int = Field(default=0, ge=0, le=MAX_ROWS, exclude_if=lambda count: count == 0)
     """Number of a panel's episodes whose outcome the writer predicts; 0 asks for none."""
-    internalization: int = Field(default=0, ge=0, le=MANY, exclude_if=lambda every: every == 0)
+    internalization: int = Field(default=0, ge=0, le=MAX_COUNT, exclude_if=lambda every: every == 0)
     """Revisions between measurements of success with the best entry, none and a random one; 0 disables them."""
     retrieval: bool = Field(default=False, exclude_if=lambda measured: not measured)
     """Measure Hit@1, Hit@3 and MRR of the run's retrieval at each evaluation, by the size of the pool."""
@@ -83,9 +83,9 @@ class EvaluationConfig(Config):
 class LineageConfig(Config):
     """Content of one revision."""
 
-    every: int = Field(default=1, ge=1, le=MANY)
+    every: int = Field(default=1, ge=1, le=MAX_COUNT)
     """Iterations per revision."""
-    optimizer_every: int = Field(default=10, ge=1, le=MANY, exclude_if=lambda every: every == 10)
+    optimizer_every: int = Field(default=10, ge=1, le=MAX_COUNT, exclude_if=lambda every: every == 10)
     """Revisions per kept optimizer state from 1 GiB on; the last revision always keeps it. Below 1 GiB, all do."""
 
 
@@ -94,9 +94,9 @@ class RunSections(Config):
 
     recipe: Annotated[str, Field(pattern=r"^[\w.\-]+$"), AfterValidator(named)]
     """Name of the recipe it came from."""
-    seed: int = Field(default=0, ge=0, le=SEED)
+    seed: int = Field(default=0, ge=0, le=MAX_SEED)
     """Root of every random draw."""
-    iterations: int = Field(ge=0, le=MANY)
+    iterations: int = Field(ge=0, le=MAX_COUNT)
     """Policy updates of the whole run."""
     env: EnvConfig
     """Environment of the agent."""
@@ -128,7 +128,7 @@ class RunSections(Config):
     """Limits at which the run warns."""
 
     python_path: Annotated[tuple[str, ...], Trusted("imports from there")] = Field(
-        default=(), max_length=FEW, exclude_if=lambda folders: not folders
+        default=(), max_length=MAX_PROCESSES, exclude_if=lambda folders: not folders
     )
     """Folders of your own modules, searched after the installed packages. A relative path starts at the command's
     working directory and is stored as an absolute one.

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from coevo.configs.base import FACTOR, Config
+from coevo.configs.base import MAX_FACTOR, Config
 
 StudyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=40)]
 """Part of the name of a run."""
@@ -27,13 +27,13 @@ class MetricConfig(Config):
     """Name as in ``coevo log RUN --json``, for example ``agent/success/seen-houses``."""
     minus: MetricName | None = None
     """Metric of the same run and iteration to subtract; null subtracts nothing."""
-    below: float | None = Field(default=None, ge=-FACTOR, le=FACTOR)
+    below: float | None = Field(default=None, ge=-MAX_FACTOR, le=MAX_FACTOR)
     """Value below which the finding claims that the metric is in the reference arm; null claims none."""
     over: Literal["end", "area", "rise"] = "end"
     """``end``: last value of the run; ``area``: mean over its iterations, the area below the curve divided by them;
     ``rise``: mean over the last quarter of its iterations minus that over the first, with the value before training.
     """
-    absent: float | None = Field(default=None, ge=-FACTOR, le=FACTOR)
+    absent: float | None = Field(default=None, ge=-MAX_FACTOR, le=MAX_FACTOR)
     """Value of an iteration without the metric, such as the share of nothing; null leaves such iterations out."""
     better: Literal["higher", "lower"] = "higher"
     """Direction that counts as better."""

@@ -7,7 +7,7 @@ from what the machine grants to this process, never from how busy the machine is
 import os
 from pathlib import Path
 
-from coevo.configs.base import FEW
+from coevo.configs.base import MAX_PROCESSES
 from coevo.configs.rollout.engine_config import TransformersEngineConfig
 from coevo.configs.run_config import RunConfig
 
@@ -29,7 +29,7 @@ def with_threads(config: RunConfig) -> RunConfig:
     if wanted is None:
         alone = config.policy.type == "pretrained" and isinstance(engine, TransformersEngineConfig)
         wanted = cores // (1 if config.update is None else config.update.deepspeed.processes) if alone else 1
-    chosen = engine.model_copy(update={"threads": max(1, min(wanted, cores, FEW))})
+    chosen = engine.model_copy(update={"threads": max(1, min(wanted, cores, MAX_PROCESSES))})
     return config.model_copy(update={"rollout": rollout.model_copy(update={"engine": chosen})})
 
 
@@ -46,8 +46,8 @@ def _wanted() -> int | None:
 
 
 def _quota(groups: Path) -> float:
-    """The smallest quota of the control group and those above it, in cores; ``FEW`` without one."""
-    found = float(FEW)
+    """The smallest quota of the control group and those above it, in cores; ``MAX_PROCESSES`` without one."""
+    found = float(MAX_PROCESSES)
     for line in _read(Path("/proc/self/cgroup")).splitlines():
         number, controllers, cgroup = [*line.split(":", 2), "", ""][:3]
         if number != "0" and "cpu" not in controllers.split(","):
@@ -60,12 +60,12 @@ def _quota(groups: Path) -> float:
 
 
 def _share(folder: Path) -> float:
-    """Quota of one control group, of either version, in cores; ``FEW`` without one."""
+    """Quota of one control group, of either version, in cores; ``MAX_PROCESSES`` without one."""
     words = _read(folder / "cpu.max").split() or [
         _read(folder / name).strip() for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")
     ]
     if len(words) != 2 or not all(word.isdecimal() for word in words) or not int(words[1]):
-        return float(FEW)
+        return float(MAX_PROCESSES)
     return int(words[0]) / int(words[1])
 
 

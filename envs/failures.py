@@ -12,7 +12,7 @@ from coevo.records.inert import encodable
 from coevo.utilities.errors import CoevoError
 
 T = TypeVar("T")
-LONGEST = 300
+MAX_REASON_CHARS = 300
 """Most characters of a reason."""
 LIBRARIES = (get_path("stdlib"), get_path("purelib"), get_path("platlib"))
 """Folders of code that is not an environment's own."""
@@ -72,10 +72,10 @@ def described(error: BaseException) -> str:
     frames = extract_tb(error.__traceback__)
     last = next((frame for frame in reversed(frames) if not frame.filename.startswith(LIBRARIES)), frames[-1])
     location = f" ({Path(last.filename).name}:{last.lineno})"
-    return one_line(f"{type(error).__name__}: {error}", LONGEST - len(location)) + location
+    return one_line(f"{type(error).__name__}: {error}", MAX_REASON_CHARS - len(location)) + location
 
 
-def one_line(text: str, most: int = LONGEST) -> str:
+def one_line(text: str, most: int = MAX_REASON_CHARS) -> str:
     """Text on one line of at most ``most`` characters, which UTF-8 can encode."""
     return encodable(" ".join(text.split())[:most])
 

@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 
 from coevo.utilities.errors import CoevoError
 
-PATIENCE = 60.0
+TIMEOUT_S = 60.0
 """Seconds to wait for the runs' lock: creating a run takes less; collecting in a large workspace may take more."""
 
 
@@ -149,7 +149,7 @@ def runs_lock(workspace: Path) -> Iterator[None]:
     Raises:
         CoevoError: another process holds the lock and does not finish.
     """
-    lock = FileLock(runs_lock_file(workspace), timeout=PATIENCE, thread_local=False)
+    lock = FileLock(runs_lock_file(workspace), timeout=TIMEOUT_S, thread_local=False)
     try:
         lock.acquire()
     except Timeout:

@@ -11,8 +11,8 @@ OBJECT = r"[0-9a-f]{32}(?:\.dir)?"
 """Content hash of a file; with the suffix, of a list of files."""
 FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 """Control characters and surrogates, which UTF-8 cannot encode."""
-LONGEST_PART = 255
-LONGEST = 1024
+MAX_PART_BYTES = 255
+MAX_PATH_BYTES = 1024
 """Maximum bytes of one part of a path, and of the whole path."""
 
 
@@ -22,7 +22,7 @@ def is_inner(path: object) -> bool:
         return False
     pure = PurePosixPath(path)
     sizes = [len(part.encode()) for part in pure.parts]
-    fits = bool(sizes) and max(sizes) <= LONGEST_PART and sum(sizes) <= LONGEST
+    fits = bool(sizes) and max(sizes) <= MAX_PART_BYTES and sum(sizes) <= MAX_PATH_BYTES
     # No part is hidden: git, DVC and other programs read files such as .git/config in any working directory.
     hidden = any(part.startswith(".") for part in pure.parts)
     return fits and not hidden and pure.as_posix() == path and not pure.is_absolute()

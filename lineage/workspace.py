@@ -30,7 +30,7 @@ from coevo.lineage.trust import Trust
 from coevo.utilities.errors import CoevoError, unknown
 
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}")
-LONGEST = 19
+MAX_TIME_DIGITS = 19
 """Maximum digits of a time in ns since 1970 until the year 2286."""
 LATEST = 5
 """Number of runs that the error for an unknown one names."""
@@ -120,7 +120,7 @@ class RunPaths:
             CoevoError: its file has no such time.
         """
         said = self.created.read_text(encoding="utf-8", errors="replace").strip()
-        if not (said.isdecimal() and len(said) <= LONGEST):
+        if not (said.isdecimal() and len(said) <= MAX_TIME_DIGITS):
             raise CoevoError(f"{self.created}: {said[:20]!r} is not a time in ns: see `coevo fsck {self.name}`")
         return int(said)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, get_args
 
 from coevo.configs.bank.admission_config import EditsAdmissionConfig
-from coevo.memory.text import LONGEST, clean, content_words
+from coevo.memory.text import MAX_FIELD_CHARS, clean, content_words
 from coevo.memory.validate import shortened
 from coevo.records.entry import Entry, entry_id, wording
 from coevo.records.inert import flaw
@@ -117,8 +117,8 @@ def _wording(text: str) -> str:
     if problem is not None:
         raise RefusedError(f"has a text that {problem}")
     line = " ".join(text.split())
-    if len(line) > LONGEST:
-        raise RefusedError(f"has a text of {len(line)} characters: {LONGEST} are the most")
+    if len(line) > MAX_FIELD_CHARS:
+        raise RefusedError(f"has a text of {len(line)} characters: {MAX_FIELD_CHARS} are the most")
     if not content_words(line):
         raise RefusedError("has a text that says nothing")
     return line

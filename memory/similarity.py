@@ -16,7 +16,7 @@ from coevo.memory.text import pieces
 
 TOKEN = re.compile(r"\w+|\S")
 """Token of ASCII text in lower case."""
-FEW = 64
+MAX_UNBOUNDED_TEXTS = 64
 """Texts that are compared without the bound, which would cost more."""
 BUCKETS = 256
 """Tokens are counted by their number modulo this; collisions loosen the bound and keep it valid."""
@@ -56,7 +56,7 @@ class SimilarityIndex:
     def above(self, text: str, least: float, since: int = 0) -> tuple[Numbers, Similarities]:
         """Numbers and similarities of the texts at least this similar, numbers ascending from ``since``."""
         asked = "".join(self._letters.get(token, UNKNOWN) for token in _tokens(text))
-        few = len(self) - since <= FEW
+        few = len(self) - since <= MAX_UNBOUNDED_TEXTS
         numbers = np.arange(since, len(self)) if few else self._able(asked, least, since)
         if not len(numbers):
             return numbers, np.zeros(0)

@@ -15,10 +15,10 @@ import regex
 from coevo.records.entry import QUOTES
 from coevo.records.inert import visible
 
-LONGEST = 240
+MAX_FIELD_CHARS = 240
 """Most characters of a field of an entry."""
 
-SCANNED = 64 * LONGEST
+MAX_SCANNED_CHARS = 64 * MAX_FIELD_CHARS
 """Characters of a text that are read, since an environment may answer with any number."""
 
 _STOP_WORDS = """a an and are as at be by for from has have i if in into is it its me my of off on onto or out please so
@@ -44,13 +44,13 @@ _IGNORED = regex.compile(r"\p{Default_Ignorable_Code_Point}+")
 
 
 def clean(text: str) -> str:
-    """Reduce a text to one visible line of at most ``LONGEST`` characters, from its first ``SCANNED`` characters."""
-    line = " ".join(visible(text[:SCANNED]).split())
-    if len(line) <= LONGEST:
+    """Reduce the first ``MAX_SCANNED_CHARS`` of a text to one visible line of at most ``MAX_FIELD_CHARS``."""
+    line = " ".join(visible(text[:MAX_SCANNED_CHARS]).split())
+    if len(line) <= MAX_FIELD_CHARS:
         return line
-    whole = line[: LONGEST + 1].rpartition(" ")[0]
+    whole = line[: MAX_FIELD_CHARS + 1].rpartition(" ")[0]
     # A script without blanks would lose all behind its only blank; a joiner at the end joins nothing.
-    return whole if len(whole) > LONGEST // 2 else visible(line[:LONGEST])
+    return whole if len(whole) > MAX_FIELD_CHARS // 2 else visible(line[:MAX_FIELD_CHARS])
 
 
 def folded(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from coevo.records.arrow import ENTRIES
-from coevo.records.entry import LEVELS, LONGEST, TEXTS, ZONES, Entry, entry_id
+from coevo.records.entry import LEVELS, MAX_TEXT_CHARS, TEXTS, ZONES, Entry, entry_id
 from coevo.records.inert import flaw
 from coevo.utilities.errors import CoevoError
 
@@ -20,7 +20,7 @@ SOURCE = re.compile(r"(?:import-[0-9a-f]{12}/)?\d{1,10}/[\w-]{1,100}/\w{1,64}/\d
 """Form of an episode id; the optional prefix marks an episode of another run."""
 
 NUMBERS = ("created", "edited", "retired")
-SHOWN = 60
+MAX_VALUE_CHARS = 60
 """Most characters of a value in a message."""
 
 
@@ -88,17 +88,17 @@ def refuse(where: str, field: str, value: object, problem: str) -> NoReturn:
 
 
 def shortened(value: object) -> str:
-    """A value in at most ``SHOWN`` printable ASCII characters."""
+    """A value in at most ``MAX_VALUE_CHARS`` printable ASCII characters."""
     # Cut before escaping: a value may be large.
-    text = ascii(value[:SHOWN] if isinstance(value, str) else value)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+    text = ascii(value[:MAX_VALUE_CHARS] if isinstance(value, str) else value)
+    return text if len(text) <= MAX_VALUE_CHARS else f"{text[: MAX_VALUE_CHARS - 3]}..."
 
 
 def _vet_text(value: object, name: str, where: str) -> None:
     if not isinstance(value, str):
         refuse(where, name, value, "is no text: write a string")
-    if len(value) > LONGEST:
-        refuse(where, name, value, f"has {len(value)} characters: shorten it to {LONGEST}")
+    if len(value) > MAX_TEXT_CHARS:
+        refuse(where, name, value, f"has {len(value)} characters: shorten it to {MAX_TEXT_CHARS}")
     problem = flaw(value)
     if problem is not None:
         refuse(where, name, value, f"{problem}: remove it, a field is one line of plain text")

@@ -8,7 +8,7 @@ from unicodedata import normalize
 
 from coevo.records.intervals import of_gains
 
-LONGEST = 2000
+MAX_TEXT_CHARS = 2000
 """Maximum length of a text field of an entry, in characters."""
 
 ZONES = ("strategy", "warning")

@@ -9,9 +9,9 @@ import ast
 import json
 import re
 
-LONGEST = 200_000
+MAX_VALUE_CHARS = 200_000
 """Maximum characters of a value that is read leniently."""
-DEEPEST = 100
+MAX_DEPTH = 100
 """Maximum depth of such a value, which Python's parser can read."""
 _DECODER = json.JSONDecoder(strict=False)
 _STRING = r"\"(?:[^\"\\]|\\.)*+(?:\"|(?P<cut>\Z))|'(?:[^'\\]|\\.)*+(?:'|(?P<bare>\Z))"
@@ -49,10 +49,10 @@ def strict_at(text: str, start: int) -> tuple[object, int] | None:
 def lenient_at(text: str, start: int) -> tuple[object, int] | None:
     """Object or list in nearly JSON that begins at a position, and its end; None if there is none."""
     written, depth, before = list[str](), 0, ""
-    for token in TOKEN.finditer(text, start, start + LONGEST):
+    for token in TOKEN.finditer(text, start, start + MAX_VALUE_CHARS):
         kind = str(token.lastgroup)
         part = _python(token)
-        if part is None or depth > DEEPEST or (before in ("string", "value") and kind in ("string", "value")):
+        if part is None or depth > MAX_DEPTH or (before in ("string", "value") and kind in ("string", "value")):
             return None
         before = before if kind in ("blank", "comment") else kind
         depth += (kind == "opens") - (kind == "closes")

@@ -18,7 +18,7 @@ OFF = {
     "PYTHONSAFEPATH": "1",
 }
 """Environment variables that switch telemetry off."""
-SOON = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
+SHORT_TIMEOUTS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 """Variables that make MLflow give up on a server soon, unless the user has set them."""
 
 
@@ -27,5 +27,5 @@ def switch_off() -> None:
     for name, value in OFF.items():
         if os.environ.get(name) != value:
             os.environ[name] = value
-    for name, value in SOON.items():
+    for name, value in SHORT_TIMEOUTS.items():
         os.environ.setdefault(name, value)

@@ -12,13 +12,13 @@ class ConfigError(CoevoError):
     """A configuration that cannot be used: names the field, its value and a valid one."""
 
 
-LONGEST = 80
+MAX_NAME_CHARS = 80
 """Most characters of a name in a message."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`` Did you mean 'y'?`` for the most similar known name; empty if none is similar."""
-    near = get_close_matches(name[: 2 * LONGEST], list(known), n=1)
+    near = get_close_matches(name[: 2 * MAX_NAME_CHARS], list(known), n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
@@ -32,7 +32,7 @@ def unknown(kind: str, name: str, known: Iterable[str], remedy: str) -> str:
         remedy: a sentence, without its full stop, that names where they are listed.
     """
     shown = repr(name)
-    shown = shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}..."
+    shown = shown if len(shown) <= MAX_NAME_CHARS else f"{shown[:MAX_NAME_CHARS]}..."
     return f"No {kind} {shown}.{nearest(name, known)} {remedy}"
 
 

@@ -20,11 +20,11 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-LOOK = 0.5
+POLL_INTERVAL_S = 0.5
 """Seconds between two checks; most ends are noticed at once."""
-GRACE = 3.0
+STOP_TIMEOUT_S = 3.0
 """Seconds that the guarded process has to end by itself after the end of its owner."""
-KILLING = 5.0
+KILL_TIMEOUT_S = 5.0
 """Seconds in which the processes of a tree are killed, again and again until none is left."""
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 """Options of Linux's ``prctl``: the signal that a process gets when its parent ends, and the adoption of orphans."""
@@ -98,7 +98,7 @@ class _Guard:
 
     def _wait(self) -> None:
         """Wait for an event, and note the end of the owner."""
-        for descriptor, _ in self._events.poll(1000 * LOOK):
+        for descriptor, _ in self._events.poll(1000 * POLL_INTERVAL_S):
             if descriptor == self._wakes[0]:
                 os.read(descriptor, 4096)
             else:
@@ -111,7 +111,7 @@ class _Guard:
         if ask:
             with suppress(ProcessLookupError):
                 os.killpg(child, signal.SIGTERM)
-        status, give_up = None, time.monotonic() + GRACE
+        status, give_up = None, time.monotonic() + STOP_TIMEOUT_S
         while status is None and not self._told and time.monotonic() < give_up:
             time.sleep(0.02)
             status = (_reaped() or {}).get(child)
@@ -122,8 +122,8 @@ class _Guard:
 
 
 def _end_below() -> None:
-    """Kill all processes below this one, and reap them; give up after ``KILLING`` on what cannot be killed."""
-    give_up = time.monotonic() + KILLING
+    """Kill all processes below this one, and reap them; give up after ``KILL_TIMEOUT_S`` on what cannot be killed."""
+    give_up = time.monotonic() + KILL_TIMEOUT_S
     while _reaped() is not None and time.monotonic() < give_up:
         for pid in _below(os.getpid(), _children()):
             with suppress(ProcessLookupError, PermissionError):

@@ -20,11 +20,11 @@ from http.client import HTTPException
 from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
-GRACE = 10.0
+STOP_TIMEOUT_S = 10.0
 """Seconds that a process group has to end after a signal."""
 UTF8 = {"PYTHONUTF8": "1"}
 """Variable of a Python process that reads and writes files as UTF-8 in every locale."""
-PAUSE = 0.1
+POLL_INTERVAL_S = 0.1
 """Seconds between two looks."""
 
 
@@ -95,7 +95,7 @@ class ServerProcess:
 
 
 def end_group(pid: int, runs: Callable[[], bool]) -> None:
-    """End a process group with SIGTERM, and after ``GRACE`` with SIGKILL.
+    """End a process group with SIGTERM, and after ``STOP_TIMEOUT_S`` with SIGKILL.
 
     Args:
         pid: leader of the group.
@@ -106,14 +106,14 @@ def end_group(pid: int, runs: Callable[[], bool]) -> None:
             return
         with suppress(ProcessLookupError):
             os.killpg(pid, kind)
-        wait(lambda: not runs(), GRACE)
+        wait(lambda: not runs(), STOP_TIMEOUT_S)
 
 
 def wait(done: Callable[[], bool], seconds: float) -> None:
     """Wait until something is done, or the time is over."""
     give_up = time.monotonic() + seconds
     while not done() and time.monotonic() < give_up:
-        time.sleep(PAUSE)
+        time.sleep(POLL_INTERVAL_S)
 
 
 def wait_ready(ready: Callable[[], bool], runs: Callable[[], bool], seconds: float) -> bool:
@@ -122,7 +122,7 @@ def wait_ready(ready: Callable[[], bool], runs: Callable[[], bool], seconds: flo
     while not ready():
         if not runs() or time.monotonic() > give_up:
             return False
-        time.sleep(PAUSE)
+        time.sleep(POLL_INTERVAL_S)
     return True
 
 

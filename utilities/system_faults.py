@@ -4,11 +4,11 @@ import errno
 import os
 import re
 
-ROOM, WRITABLE = "make room", "make it writable, or name another directory with --workspace"
+MAKE_ROOM, WRITABLE = "make room", "make it writable, or name another directory with --workspace"
 ELSEWHERE = "the file system lacks locks or links, see `coevo doctor`: name a directory on another with --workspace"
 REMEDIES = {
-    errno.ENOSPC: ROOM,
-    errno.EDQUOT: ROOM,
+    errno.ENOSPC: MAKE_ROOM,
+    errno.EDQUOT: MAKE_ROOM,
     errno.EFBIG: "make room, or raise the limit that `ulimit -f` shows",
     errno.EROFS: WRITABLE,
     errno.EACCES: WRITABLE,
@@ -39,7 +39,7 @@ def fault(error: BaseException) -> str | None:
 def remedy(said: str) -> str:
     """Remedy for a program's message that ends with a system error, after a colon; else empty."""
     if any(message in said for message in GIT_FULL):
-        return f": {ROOM}"
+        return f": {MAKE_ROOM}"
     return next((f": {what}" for number, what in REMEDIES.items() if os.strerror(number) in said), "")
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from coevo.configs.base import FACTOR, MANY, Config
+from coevo.configs.base import MAX_COUNT, MAX_FACTOR, Config
 
 
 class AdmissionConfig(Config):
@@ -82,15 +82,15 @@ class EditsAdmissionConfig(AdmissionConfig):
 
     type: Literal["edits"]
     """Kind of admission."""
-    initial: float = Field(default=1.0, gt=0, le=FACTOR)
+    initial: float = Field(default=1.0, gt=0, le=MAX_FACTOR)
     """Score of an added entry (s0)."""
-    up: float = Field(default=1.0, gt=0, le=FACTOR)
+    up: float = Field(default=1.0, gt=0, le=MAX_FACTOR)
     """Score added by a vote for an entry (delta+)."""
-    down: float = Field(default=1.0, gt=0, le=FACTOR)
+    down: float = Field(default=1.0, gt=0, le=MAX_FACTOR)
     """Score removed by a vote against it (delta-)."""
-    threshold: float = Field(default=0.5, ge=-FACTOR, le=FACTOR)
+    threshold: float = Field(default=0.5, ge=-MAX_FACTOR, le=MAX_FACTOR)
     """Entries of a pool that score less are removed after its operations."""
-    capacity: int = Field(default=32, ge=1, le=MANY)
+    capacity: int = Field(default=32, ge=1, le=MAX_COUNT)
     """Most entries of a pool; the lowest scores beyond it are pruned."""
 
     @property
@@ -119,9 +119,9 @@ class AppendAdmissionConfig(AdmissionConfig):
 
     type: Literal["append"]
     """Kind of admission."""
-    capacity: int | None = Field(default=None, ge=1, le=MANY)
+    capacity: int | None = Field(default=None, ge=1, le=MAX_COUNT)
     """Most entries of the bank; beyond it those of least utility leave, the oldest of equals. Null for no bound."""
-    per_key: int | None = Field(default=None, ge=1, le=MANY)
+    per_key: int | None = Field(default=None, ge=1, le=MAX_COUNT)
     """Entries of a pool that are kept, the last ones (Reflexion: 3); null keeps all."""
     merge: float | None = Field(default=None, gt=0, le=1)
     """Similarity to an entry of the pool from which on a candidate becomes one more source of it (MemRL: 0.85)."""
@@ -130,9 +130,9 @@ class AppendAdmissionConfig(AdmissionConfig):
 class CapacityConfig(Config):
     """Most active entries of one zone and level."""
 
-    strategy: int = Field(default=100, ge=1, le=MANY)
+    strategy: int = Field(default=100, ge=1, le=MAX_COUNT)
     """Of the strategy zone."""
-    warning: int = Field(default=50, ge=1, le=MANY)
+    warning: int = Field(default=50, ge=1, le=MAX_COUNT)
     """Of the warning zone."""
 
 

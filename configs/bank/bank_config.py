@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from coevo.configs.bank.admission_config import AnyAdmissionConfig, ReplayAdmissionConfig
 from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, TfidfConfig
 from coevo.configs.bank.writer import AnyWriterConfig, QuoteContrastConfig
-from coevo.configs.base import MANY, Config
+from coevo.configs.base import MAX_COUNT, Config
 
 
 class UtilityUpdateConfig(Config):
@@ -44,9 +44,9 @@ class RetirementConfig(Config):
 
     Those that waited longest come first; up to half are entries that the last measurement made doubtful.
     """
-    unseen: int | None = Field(default=None, ge=1, le=MANY, exclude_if=lambda most: most is None)
+    unseen: int | None = Field(default=None, ge=1, le=MAX_COUNT, exclude_if=lambda most: most is None)
     """Firings in a row without an episode that retrieved an entry, for it to retire. Null for no limit."""
-    capacity: int | None = Field(default=None, ge=1, le=MANY)
+    capacity: int | None = Field(default=None, ge=1, le=MAX_COUNT)
     """Most active entries; beyond it those that ``beyond`` names retire. Null for no bound."""
     beyond: Literal["least-useful", "random"] = Field(
         default="least-useful", exclude_if=lambda which: which == "least-useful"
@@ -57,7 +57,7 @@ class RetirementConfig(Config):
 class BankConfig(Config):
     """Storage and growth of experience."""
 
-    every: int = Field(default=20, ge=1, le=MANY)
+    every: int = Field(default=20, ge=1, le=MAX_COUNT)
     """Policy updates between two firings of the writer (Delta)."""
     key: Literal["scope", "kind", "scope+kind", "task"] = "scope"
     """Key of a pool of entries: the environment's scope (a house), a kind of tasks, both, or a single task."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from coevo.configs.base import FACTOR, MANY, Config, FromAnywhere
+from coevo.configs.base import MAX_COUNT, MAX_FACTOR, Config, FromAnywhere
 from coevo.configs.trust_settings import Trusted
 
 EntryField = Literal["strategy", "condition", "example", "keywords"]
@@ -17,13 +17,13 @@ Proportion = Annotated[float, Field(ge=0, le=1)]
 class FieldWeights(Config):
     """Weight of each indexed field of an entry in structured TF-IDF and BM25."""
 
-    strategy: float = Field(default=1.0, ge=0, le=FACTOR)
+    strategy: float = Field(default=1.0, ge=0, le=MAX_FACTOR)
     """Weight of the lesson itself."""
-    condition: float = Field(default=1.0, ge=0, le=FACTOR)
+    condition: float = Field(default=1.0, ge=0, le=MAX_FACTOR)
     """Weight of the applicability condition."""
-    example: float = Field(default=0.5, ge=0, le=FACTOR)
+    example: float = Field(default=0.5, ge=0, le=MAX_FACTOR)
     """Weight of the example action."""
-    keywords: float = Field(default=2.0, ge=0, le=FACTOR)
+    keywords: float = Field(default=2.0, ge=0, le=MAX_FACTOR)
     """Weight of the retrieval keywords."""
 
     @model_validator(mode="after")
@@ -75,9 +75,9 @@ class RetrievalConfig(Config):
     """Search only entries whose scope equals the task's, and entries without a scope."""
     per: Literal["task", "step", "both"] = "task"
     """Query once with the instruction (``task``), at every turn with the observation (``step``), or both."""
-    warmup: int = Field(default=0, ge=0, le=MANY)
+    warmup: int = Field(default=0, ge=0, le=MAX_COUNT)
     """Iterations that are played without the bank (W of SLEA-RL)."""
-    min_entries: int = Field(default=0, ge=0, le=MANY)
+    min_entries: int = Field(default=0, ge=0, le=MAX_COUNT)
     """Number of active entries that the bank must exceed before prompts show it (C_min of SLEA-RL)."""
     share: Proportion = 1.0
     """Share of each training group that sees the bank; the other rollouts get the bare prompt (RetroAgent: 0.5)."""
@@ -108,7 +108,7 @@ class Bm25Config(TopKConfig):
     """Name of the retrieval."""
     weights: FieldWeights = FieldWeights()
     """Weights of the entry's fields."""
-    k1: float = Field(default=1.5, ge=0, le=FACTOR)
+    k1: float = Field(default=1.5, ge=0, le=MAX_FACTOR)
     """Saturation of repeated words."""
     b: Proportion = 0.75
     """Penalty for long fields."""
@@ -145,7 +145,7 @@ class Bm25EmbeddingConfig(TopKConfig):
     """Name of the retrieval."""
     weights: FieldWeights = FieldWeights()
     """Weights of the entry's fields."""
-    k1: float = Field(default=1.5, ge=0, le=FACTOR)
+    k1: float = Field(default=1.5, ge=0, le=MAX_FACTOR)
     """Saturation of repeated words."""
     b: Proportion = 0.75
     """Penalty for long fields."""
@@ -175,7 +175,7 @@ class SimUtilUcbConfig(TopKConfig):
     """Minimum similarity of a retrieved entry."""
     alpha: Proportion = 0.7
     """Weight of relevance; utility and bonus have the rest."""
-    kappa: float = Field(default=1.0, ge=0, le=FACTOR)
+    kappa: float = Field(default=1.0, ge=0, le=MAX_FACTOR)
     """Weight of the exploration bonus sqrt(ln N / n)."""
 
 
@@ -190,7 +190,7 @@ class TwoPhaseConfig(TopKConfig):
     """Similarity that a candidate must exceed."""
     balance: Proportion = 0.5
     """Weight of the z-score of utility; similarity has the rest."""
-    clip: float = Field(default=3.0, gt=0, le=FACTOR)
+    clip: float = Field(default=3.0, gt=0, le=MAX_FACTOR)
     """Bound of both z-scores."""
     epsilon: Proportion = 0.01
     """Share of queries that are answered with random candidates."""

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from coevo.configs.bank.writer_model_config import AnyWriterModelConfig, PolicyWriterModelConfig
-from coevo.configs.base import MANY, Config
+from coevo.configs.base import MAX_COUNT, Config
 
 
 def _rule(kind: str) -> str:
@@ -32,7 +32,7 @@ class ModelWriterConfig(WriterConfig):
 
     model: AnyWriterModelConfig = PolicyWriterModelConfig()
     """Language model that writes."""
-    question_tokens: int = Field(default=16_384, ge=256, le=MANY)
+    question_tokens: int = Field(default=16_384, ge=256, le=MAX_COUNT)
     """Maximum tokens of a question, as the writer model counts them (at an endpoint an estimate): attempts and notes
     share them. A question is never longer than the model's context allows."""
 
@@ -43,7 +43,7 @@ class QuoteContrastConfig(WriterConfig):
     scores: ClassVar[bool] = True
     type: Annotated[Literal["quote-contrast", "contrast"], AfterValidator(_rule)] = "quote-contrast"
     """Kind of writer."""
-    buffer: int = Field(default=64, ge=1, le=MANY)
+    buffer: int = Field(default=64, ge=1, le=MAX_COUNT)
     """Most episodes a firing sees, contrastive pairs first."""
     candidates: int = Field(default=16, ge=1, le=10_000)
     """Most candidates of one firing."""
@@ -55,7 +55,7 @@ class ModelContrastConfig(ModelWriterConfig):
     scores: ClassVar[bool] = True
     type: Literal["model-contrast"]
     """Kind of writer."""
-    buffer: int = Field(default=64, ge=1, le=MANY)
+    buffer: int = Field(default=64, ge=1, le=MAX_COUNT)
     """Most episodes a firing sees, contrastive pairs first."""
     candidates: int = Field(default=16, ge=1, le=10_000)
     """Most candidates of one firing."""

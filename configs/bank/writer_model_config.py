@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from coevo.configs.base import FACTOR, FEW, SECONDS, TOKENS, Config, FromAnywhere
+from coevo.configs.base import MAX_FACTOR, MAX_PROCESSES, MAX_SECONDS, MAX_TOKENS, Config, FromAnywhere
 from coevo.configs.rollout.engine_config import EngineConfig, TransformersEngineConfig
 from coevo.configs.trust_settings import Trusted
 
@@ -24,9 +24,9 @@ NO_PROSE = (
 class PriceConfig(Config):
     """Price of a million tokens, in any currency."""
 
-    prompt: float = Field(ge=0, le=FACTOR)
+    prompt: float = Field(ge=0, le=MAX_FACTOR)
     """Price of prompts."""
-    answer: float = Field(ge=0, le=FACTOR)
+    answer: float = Field(ge=0, le=MAX_FACTOR)
     """Price of answers, their thinking included."""
 
 
@@ -35,7 +35,7 @@ class BudgetConfig(Config):
 
     tokens: int | None = Field(default=None, ge=1, le=TOTAL)
     """Tokens of prompts and answers together; null for no bound."""
-    cost: float | None = Field(default=None, gt=0, le=FACTOR)
+    cost: float | None = Field(default=None, gt=0, le=MAX_FACTOR)
     """Cost by ``price``, in its currency; null for no bound."""
 
 
@@ -44,9 +44,9 @@ class WriterModelConfig(Config):
 
     temperature: float = Field(default=0.7, gt=0, le=1000)
     """Divisor of the logits."""
-    max_new_tokens: int = Field(default=1024, ge=1, le=TOKENS)
+    max_new_tokens: int = Field(default=1024, ge=1, le=MAX_TOKENS)
     """Maximum length of an answer in tokens, its thinking included."""
-    seconds: float = Field(default=600.0, gt=0, le=SECONDS)
+    seconds: float = Field(default=600.0, gt=0, le=MAX_SECONDS)
     """Seconds for all questions of one firing; one that is unanswered by then stays so."""
     budget: BudgetConfig | None = None
     """Most that the writer model may use over the whole run; null for no bound."""
@@ -104,11 +104,11 @@ class EndpointWriterModelConfig(WriterModelConfig):
     """Name of the environment variable that holds the API key; null for an endpoint without keys."""
     temperature: float = Field(default=0.7, ge=0, le=1000)
     """Divisor of the logits; 0 takes the likeliest tokens."""
-    context: int | None = Field(default=None, ge=256, le=TOKENS)
+    context: int | None = Field(default=None, ge=256, le=MAX_TOKENS)
     """Context length of the model in tokens; null takes the one that the endpoint states, if it states any."""
-    concurrency: int = Field(default=16, ge=1, le=FEW)
+    concurrency: int = Field(default=16, ge=1, le=MAX_PROCESSES)
     """Maximum number of questions that wait for an answer at once."""
-    timeout: float = Field(default=120.0, gt=0, le=SECONDS)
+    timeout: float = Field(default=120.0, gt=0, le=MAX_SECONDS)
     """Seconds without an answer after which a request is sent again."""
     retries: int = Field(default=4, ge=0, le=100)
     """Maximum number of times that a question is sent again after a failure, with growing pauses; an endpoint that
@@ -117,7 +117,7 @@ class EndpointWriterModelConfig(WriterModelConfig):
     """Constraint of answers with a schema: ``schema``: by the schema; ``json``: to JSON; ``none``: by the prompt alone;
     ``auto``: the first of these that the endpoint accepts."""
     extra: Annotated[dict[Annotated[str, Field(max_length=100)], JsonValue], Trusted("sends it there")] = Field(
-        default={}, max_length=FEW
+        default={}, max_length=MAX_PROCESSES
     )
     """Further fields of each request, such as ``chat_template_kwargs``; a null leaves out one that coevo sends, such as
     ``temperature`` or ``max_tokens``."""

@@ -21,7 +21,7 @@ from yaml import MappingNode, YAMLError
 
 from coevo.configs.env import EnvConfig
 from coevo.configs.load.setting_place import fitted, located
-from coevo.configs.load.source import DEEPEST, SourceError, check
+from coevo.configs.load.source import MAX_DEPTH, SourceError, check
 from coevo.configs.run_config import RunConfig
 from coevo.configs.trust_settings import STORED
 from coevo.utilities.errors import ConfigError, nearest, unknown
@@ -33,10 +33,10 @@ KINDS = ("envs", "models", "methods", "recipes")
 ALONE = 1000
 """Iterations of a method that sets none."""
 
-SHOWN = 80
+MAX_VALUE_CHARS = 80
 """Most characters of a value in a message."""
 
-MOST = 5
+MAX_MISTAKES = 5
 """Most mistakes of a recipe in a message; the others are counted."""
 
 
@@ -183,7 +183,7 @@ def _override(text: str) -> dict[str, Any]:
         raise ConfigError(f"{_shown(text)}: an override is written key=value, for example seed=11")
     if key != key.strip():
         raise ConfigError(f"{_shown(text)}: leave out the spaces around =: {_line(key)}={_line(value)}")
-    if "[" in key or key.count(".") > DEEPEST:
+    if "[" in key or key.count(".") > MAX_DEPTH:
         raise ConfigError(f"{_shown(text)}: name a setting by its keys, as in env.level=2, and set a list as a whole")
     try:
         check(value)
@@ -209,11 +209,13 @@ def _merged(*parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def mistakes(error: ValidationError, kind: Any) -> str:
-    """The mistakes of a validation in one line, ``MOST`` at most: each setting, its value, and a possible one."""
+    """Mistakes of a validation in one line, at most ``MAX_MISTAKES``: each setting, its value, and a possible one."""
     found = error.errors(include_url=False)  # a misspelt key is also a missing one: it comes first
     found.sort(key=lambda each: each["type"] != "extra_forbidden")
-    left = len(found) - MOST
-    return "; ".join(_mistake(each, kind) for each in found[:MOST]) + (f" (and {left} more)" if left > 0 else "")
+    left = len(found) - MAX_MISTAKES
+    return "; ".join(_mistake(each, kind) for each in found[:MAX_MISTAKES]) + (
+        f" (and {left} more)" if left > 0 else ""
+    )
 
 
 def _mistake(problem: ErrorDetails, kind: Any) -> str:
@@ -232,13 +234,13 @@ def _mistake(problem: ErrorDetails, kind: Any) -> str:
     if problem["type"] == "missing":
         remedy = "set it, or build on a shipped recipe with defaults" if kind is RunConfig else "set it"
         return f"{where}: is missing; {remedy}"
-    return f"{where} = {json.dumps(problem['input'])[:SHOWN]}: {message}"
+    return f"{where} = {json.dumps(problem['input'])[:MAX_VALUE_CHARS]}: {message}"
 
 
 def _shown(value: object) -> str:
     """A value on one line, shortened."""
     text = repr(str(value) if isinstance(value, Path) else value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]}..."
 
 
 def _line(value: object) -> str:
@@ -246,4 +248,4 @@ def _line(value: object) -> str:
     if isinstance(value, OmegaConfBaseException) and value.full_key:
         value = f"{value.full_key}: {str(value).partition('full_key:')[0]}"
     line = " ".join("".join(each if each.isprintable() else " " for each in str(value)).split())
-    return line if len(line) <= 4 * SHOWN else f"{line[: 4 * SHOWN]}..."
+    return line if len(line) <= 4 * MAX_VALUE_CHARS else f"{line[: 4 * MAX_VALUE_CHARS]}..."

@@ -4,16 +4,16 @@ from typing import Any
 
 import yaml
 
-LARGEST = 32 * 2**10
+MAX_BYTES = 32 * 2**10
 """Most bytes of a configuration file."""
 
-MOST = 5000
+MAX_VALUES = 5000
 """Most values in it, each alias counted as what it stands for."""
 
-DEEPEST = 20
+MAX_DEPTH = 20
 """Most levels of nesting."""
 
-LONGEST = 1000
+MAX_CHARS = 1000
 """Most characters of a key or value."""
 
 MISSING = "???"
@@ -36,8 +36,8 @@ def check(text: str) -> Any:
     Raises:
         SourceError: it is no YAML, or too large, too deep or unprintable.
     """
-    if len(text) > LARGEST:
-        raise SourceError(f"has more than {LARGEST} characters: keep to what the schema has")
+    if len(text) > MAX_BYTES:
+        raise SourceError(f"has more than {MAX_BYTES} characters: keep to what the schema has")
     _check_printable(text)
     try:
         _check_depth(text)
@@ -59,23 +59,23 @@ def _check_depth(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise _at(event, f"is nested more than {DEEPEST} levels deep: write it flatter")
+        if depth > MAX_DEPTH:
+            raise _at(event, f"is nested more than {MAX_DEPTH} levels deep: write it flatter")
 
 
 def _size(node: Any, depth: int) -> int:
     """Values below a node; it stops at the first bound, so that an alias bomb costs no more than a large file."""
-    if depth > DEEPEST:
-        raise _at(node, f"is nested more than {DEEPEST} levels deep, or contains itself: write it out, flatter")
+    if depth > MAX_DEPTH:
+        raise _at(node, f"is nested more than {MAX_DEPTH} levels deep, or contains itself: write it out, flatter")
     if node is not None and node.tag.removeprefix("tag:yaml.org,2002:") not in TAGS:
-        raise _at(node, f"has the tag {node.tag[-LONGEST:]}: write a plain value")
+        raise _at(node, f"has the tag {node.tag[-MAX_CHARS:]}: write a plain value")
     if isinstance(node, yaml.ScalarNode):
         _check_scalar(node)
     size = 1
     for child in _children(node):
         size += _size(child, depth + 1)
-        if size > MOST:
-            raise _at(node, f"holds more than {MOST} values: write fewer, or without aliases")
+        if size > MAX_VALUES:
+            raise _at(node, f"holds more than {MAX_VALUES} values: write fewer, or without aliases")
     return size
 
 
@@ -89,8 +89,8 @@ def _children(node: Any) -> list[Any]:
 
 
 def _check_scalar(node: Any) -> None:
-    if len(node.value) > LONGEST:
-        raise _at(node, f"is longer than {LONGEST} characters: shorten it")
+    if len(node.value) > MAX_CHARS:
+        raise _at(node, f"is longer than {MAX_CHARS} characters: shorten it")
     if not node.value.replace("\n", "").isprintable():
         raise _at(node, "holds an unprintable character: remove it")
     if node.value == MISSING:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
 
-from coevo.configs.base import FACTOR, FEW, ROWS, SECONDS, TOKENS, Config, from_anywhere
+from coevo.configs.base import MAX_FACTOR, MAX_PROCESSES, MAX_ROWS, MAX_SECONDS, MAX_TOKENS, Config, from_anywhere
 from coevo.configs.trust_settings import Trusted
 
 DEFAULT_PYTHON = ".venv-vllm/bin/python"
@@ -20,9 +20,9 @@ class TransformersEngineConfig(Config):
 
     type: Literal["transformers"] = "transformers"
     """Name of the engine."""
-    rows: int = Field(default=512, ge=1, le=ROWS)
+    rows: int = Field(default=512, ge=1, le=MAX_ROWS)
     """Maximum number of sequences decoded at once."""
-    threads: int = Field(default=1, ge=1, le=FEW)
+    threads: int = Field(default=1, ge=1, le=MAX_PROCESSES)
     """CPU threads per tensor operation, here and in the trainer; part of the run's identity. A run that sets none gets
     its number when it is created: ``OMP_NUM_THREADS``, or with a pretrained policy the usable cores."""
 
@@ -32,16 +32,16 @@ class VllmEngineConfig(Config):
 
     type: Literal["vllm"]
     """Name of the engine."""
-    threads: int = Field(default=1, ge=1, le=FEW)
+    threads: int = Field(default=1, ge=1, le=MAX_PROCESSES)
     """CPU threads per tensor operation in the trainer, and in each server that computes on a CPU. A run that sets none
     gets ``OMP_NUM_THREADS``, up to the usable cores, when it is created."""
     urls: Annotated[tuple[str, ...], Trusted("sends prompts there and trusts the answers")] = Field(
-        default=(), max_length=FEW
+        default=(), max_length=MAX_PROCESSES
     )
     """Servers that run already, as ``http://host:port``; without any, the run starts its own."""
-    replicas: int = Field(default=1, ge=1, le=FEW)
+    replicas: int = Field(default=1, ge=1, le=MAX_PROCESSES)
     """Number of servers that the run starts; each generates for some of the groups."""
-    devices: tuple[str, ...] = Field(default=(), max_length=FEW)
+    devices: tuple[str, ...] = Field(default=(), max_length=MAX_PROCESSES)
     """GPUs of each server, as in ``CUDA_VISIBLE_DEVICES`` (``0,1`` splits the model); empty means all GPUs for each."""
     python: Annotated[str, Trusted("starts it"), AfterValidator(_interpreter)] = DEFAULT_PYTHON
     """Interpreter of the environment with vLLM. A relative path is looked up here, where it becomes absolute, then
@@ -55,19 +55,19 @@ class VllmEngineConfig(Config):
     """``keyed``: a seed per completion, repeatable, needs coevo's extension in the server; ``free``: no seeds."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Precision of the servers' computation."""
-    tolerance: float | None = Field(default=None, gt=0, le=FACTOR)
+    tolerance: float | None = Field(default=None, gt=0, le=MAX_FACTOR)
     """Maximum mean difference to the trainer's log-probs after a load, in nats; null is 1e-4 in float32, else 0.1."""
-    max_model_len: int | None = Field(default=None, ge=2, le=TOKENS)
+    max_model_len: int | None = Field(default=None, ge=2, le=MAX_TOKENS)
     """Maximum sequence length in tokens; null takes the policy's."""
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)
     """Share of a GPU's memory that a server takes."""
     cpu_memory: int = Field(default=1, ge=1, le=2**20)
     """Memory in GiB for keys and values of a server that computes on a CPU."""
-    rows: int = Field(default=256, ge=1, le=ROWS)
+    rows: int = Field(default=256, ge=1, le=MAX_ROWS)
     """Maximum number of sequences that a server decodes at once."""
-    timeout: float = Field(default=300.0, gt=0, le=SECONDS)
+    timeout: float = Field(default=300.0, gt=0, le=MAX_SECONDS)
     """Seconds without an answer to a turn after which a server counts as hanging."""
-    startup_timeout: float = Field(default=600.0, gt=0, le=SECONDS)
+    startup_timeout: float = Field(default=600.0, gt=0, le=MAX_SECONDS)
     """Seconds without becoming ready after which a server is given up."""
     restarts: int = Field(default=2, ge=0, le=1000)
     """Maximum number of consecutive server restarts for the same turn."""

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from coevo.configs.base import ROWS, TOKENS, Config
+from coevo.configs.base import MAX_ROWS, MAX_TOKENS, Config
 from coevo.configs.rollout.engine_config import EngineConfig, TransformersEngineConfig
 
 MAX_TURNS = 50
@@ -22,16 +22,16 @@ class SamplingConfig(Config):
     """Nucleus mass; an update needs 1 unless it corrects for less (``update.loss.importance_cap``)."""
     top_k: int = Field(default=0, ge=0, le=2**24)
     """Number of most likely tokens kept, 0 for all; an update needs 0 unless it corrects for more."""
-    max_new_tokens: int = Field(default=12, ge=1, le=TOKENS)
+    max_new_tokens: int = Field(default=12, ge=1, le=MAX_TOKENS)
     """Maximum length of one turn's answer in tokens."""
 
 
 class RolloutConfig(Config):
     """Episodes of one iteration (CoEvo-RL Eq. 5)."""
 
-    tasks: int = Field(default=16, ge=1, le=ROWS)
+    tasks: int = Field(default=16, ge=1, le=MAX_ROWS)
     """Tasks in a batch."""
-    group_size: int = Field(default=8, ge=1, le=ROWS)
+    group_size: int = Field(default=8, ge=1, le=MAX_ROWS)
     """Rollouts per task under the same retrieved context (N)."""
     sampling: SamplingConfig = SamplingConfig()
     """Sampling of tokens."""
@@ -59,6 +59,8 @@ class RolloutConfig(Config):
 
     @model_validator(mode="after")
     def _at_once(self) -> Self:
-        if self.tasks * self.group_size > ROWS:
-            raise ValueError(f"tasks x group_size is {self.tasks * self.group_size}: at most {ROWS} episodes at a time")
+        if self.tasks * self.group_size > MAX_ROWS:
+            raise ValueError(
+                f"tasks x group_size is {self.tasks * self.group_size}: at most {MAX_ROWS} episodes at a time"
+            )
         return self

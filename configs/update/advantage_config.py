@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from coevo.configs.base import FACTOR, Config
+from coevo.configs.base import MAX_FACTOR, Config
 
 
 class EstimatorConfig(Config):
@@ -62,7 +62,7 @@ class GigpoConfig(EstimatorConfig):
 
     type: Literal["gigpo"]
     """Name of the estimator."""
-    weight: float = Field(default=1.0, ge=0, le=FACTOR)
+    weight: float = Field(default=1.0, ge=0, le=MAX_FACTOR)
     """Weight of the step term (w)."""
     gamma: float = Field(default=0.95, gt=0, le=1)
     """Discount per turn in the step returns."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, ValidationInfo, model_validator
 
-from coevo.configs.base import FEW, SECONDS, TOKENS, Config, FromAnywhere
+from coevo.configs.base import MAX_PROCESSES, MAX_SECONDS, MAX_TOKENS, Config, FromAnywhere
 from coevo.configs.trust_settings import Trusted, is_stored
 from coevo.utilities.errors import CoevoError
 
@@ -36,13 +36,13 @@ class DeepSpeedConfig(Config):
     """ZeRO stage: 0 partitions nothing, 1 the optimizer, 2 also its gradients at every micro-batch, 3 also the weights.
     The stage of a section ``zero_optimization`` in ``settings`` takes precedence.
     """
-    tokens: int = Field(default=16384, ge=1, le=TOKENS)
+    tokens: int = Field(default=16384, ge=1, le=MAX_TOKENS)
     """Maximum number of tokens per micro-batch, each counted once however many rows begin with it; gradients accumulate
     over a minibatch.
     """
-    timeout: float = Field(default=600.0, gt=0, le=SECONDS)
+    timeout: float = Field(default=600.0, gt=0, le=MAX_SECONDS)
     """Seconds that an update, a save or a start of the trainer may take before it is killed."""
-    processes: int = Field(default=1, ge=1, le=FEW, exclude_if=lambda count: count == 1)
+    processes: int = Field(default=1, ge=1, le=MAX_PROCESSES, exclude_if=lambda count: count == 1)
     """Processes on this machine that share the update's micro-batches; steps are the same as with one process."""
     hostfile: Annotated[str | None, Trusted("starts programs on the machines in it, by ssh"), FromAnywhere] = Field(
         default=None, exclude_if=lambda path: path is None

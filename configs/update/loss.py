@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from coevo.configs.base import FACTOR, TOKENS, Config
+from coevo.configs.base import MAX_FACTOR, MAX_TOKENS, Config
 
 Aggregation = Literal[
     "token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm", "traj-mean-step-mean"
@@ -16,13 +16,13 @@ class LossConfig(Config):
 
     clip_low: float = Field(default=0.2, gt=0, lt=1)
     """Lower clip of the importance ratio, 1 - clip_low."""
-    clip_high: float = Field(default=0.2, gt=0, le=FACTOR)
+    clip_high: float = Field(default=0.2, gt=0, le=MAX_FACTOR)
     """Upper clip of the importance ratio, 1 + clip_high."""
-    dual_clip: float | None = Field(default=3.0, gt=1, le=FACTOR)
+    dual_clip: float | None = Field(default=3.0, gt=1, le=MAX_FACTOR)
     """Maximum loss of a bad action in units of its advantage (c of dual-clip PPO). Null is the surrogate as the papers
     print it; its loss ends only where log-ratios do, at e^20 = 5e8 times the advantage.
     """
-    importance_cap: float | None = Field(default=None, gt=0, le=FACTOR)
+    importance_cap: float | None = Field(default=None, gt=0, le=MAX_FACTOR)
     """Maximum weight that corrects the engine's distribution to the trainer's (often 2); null for no correction.
 
     The weight is the trainer's probability before the update over the engine's. With ``traj-mean-step-mean`` it is that
@@ -30,15 +30,15 @@ class LossConfig(Config):
     """
     kl: Literal["k1", "k2", "k3"] = "k3"
     """Estimator of KL(policy || reference) per token."""
-    kl_coefficient: float = Field(default=1e-3, ge=0, le=FACTOR)
+    kl_coefficient: float = Field(default=1e-3, ge=0, le=MAX_FACTOR)
     """Weight of the KL term (beta)."""
     kl_in: Literal["loss", "reward"] = "loss"
     """Place of the KL term: in the loss, or as a penalty on the reward of each token."""
-    entropy_coefficient: float = Field(default=0.0, ge=0, le=FACTOR)
+    entropy_coefficient: float = Field(default=0.0, ge=0, le=MAX_FACTOR)
     """Weight of the entropy bonus."""
     aggregation: Aggregation = "token-mean"
     """Aggregation of token losses into one number."""
-    width: int | None = Field(default=None, ge=1, le=TOKENS)
+    width: int | None = Field(default=None, ge=1, le=MAX_TOKENS)
     """Divisor of ``seq-mean-token-sum-norm``, beside the number of turns; null takes the batch's longest completion."""
 
     @property

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from coevo.configs.base import FACTOR, MANY, Config
+from coevo.configs.base import MAX_COUNT, MAX_FACTOR, Config
 from coevo.configs.update.advantage_config import AdvantageConfig, GrpoConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.loss import LossConfig
@@ -20,9 +20,9 @@ class OptimizerConfig(Config):
     """Learning rate."""
     betas: tuple[DecayRate, DecayRate] = (0.9, 0.95)
     """Decay of the first and second moments."""
-    weight_decay: float = Field(default=0.0, ge=0, le=FACTOR)
+    weight_decay: float = Field(default=0.0, ge=0, le=MAX_FACTOR)
     """Decoupled weight decay."""
-    clip: float = Field(default=1.0, gt=0, le=FACTOR)
+    clip: float = Field(default=1.0, gt=0, le=MAX_FACTOR)
     """Maximum gradient norm."""
     minibatches: int = Field(default=1, ge=1, le=10_000)
     """Optimizer steps per pass over the batch."""
@@ -35,9 +35,9 @@ class CriticConfig(Config):
 
     optimizer: OptimizerConfig = OptimizerConfig(lr=1e-5, minibatches=4, epochs=2)
     """Optimizer of its loss; it starts untrained and needs a higher rate and more steps than the policy."""
-    clip: float | None = Field(default=0.5, gt=0, le=FACTOR)
+    clip: float | None = Field(default=0.5, gt=0, le=MAX_FACTOR)
     """Maximum change of a value in one update before its squared error stops falling; null for no clip."""
-    warmup: int = Field(default=0, ge=0, le=MANY)
+    warmup: int = Field(default=0, ge=0, le=MAX_COUNT)
     """First iterations in which only the critic learns: an untrained critic predicts 0 for every state."""
 
 
@@ -48,7 +48,7 @@ class WriterUpdateConfig(Config):
     """Reward of an answer: ``prediction``: 1 if the reflection predicts the outcome of its episode, else 0;
     ``replay``: for the tokens of each lesson its gain in replays, known at the next update.
     """
-    scale: float = Field(default=1.0, gt=0, le=FACTOR)
+    scale: float = Field(default=1.0, gt=0, le=MAX_FACTOR)
     """Factor of the reward, such as the environment's largest one."""
     baseline: Literal["batch", "none"] = "batch"
     """Subtracted baseline: the mean reward, or none (the paper). Without it, gains teach to write all that helps;
@@ -58,13 +58,13 @@ class WriterUpdateConfig(Config):
     """Weigh the predictions about successes and those about failures equally; otherwise a policy that seldom succeeds
     first learns to predict failure always.
     """
-    weight: float = Field(default=1.0, gt=0, le=FACTOR)
+    weight: float = Field(default=1.0, gt=0, le=MAX_FACTOR)
     """Weight of the loss (lambda)."""
     clip: float | None = Field(default=None, gt=0, lt=1, exclude_if=lambda width: width is None)
     """Clip of the importance ratio at 1 - clip and 1 + clip, relative to the policy before the update: it bounds how
     far the steps of an update move the writer. Null is REINFORCE (the paper).
     """
-    kl_coefficient: float = Field(default=0.0, ge=0, le=FACTOR, exclude_if=lambda weight: weight == 0)
+    kl_coefficient: float = Field(default=0.0, ge=0, le=MAX_FACTOR, exclude_if=lambda weight: weight == 0)
     """Weight of the KL to the reference policy (k3), which keeps the writer near its warm start; with ``clip``."""
 
     @model_validator(mode="after")
@@ -84,7 +84,7 @@ class WriterUpdateConfig(Config):
 class UpdateConfig(Config):
     """Policy update of each iteration."""
 
-    invalid_penalty: float = Field(default=0.0, ge=0, le=FACTOR)
+    invalid_penalty: float = Field(default=0.0, ge=0, le=MAX_FACTOR)
     """Penalty subtracted from the reward of each turn whose action was not understood."""
     reward: RewardConfig = ExtrinsicConfig()
     """Rewards of an episode's turns."""

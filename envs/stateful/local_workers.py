@@ -21,7 +21,7 @@ from coevo.envs.stateful.interface import Opened, Opening, Simulator
 from coevo.envs.stateful.process import WorkerProcess
 from coevo.envs.stateful.wire import WorkerReply, most_bytes, read_reply, step_of
 
-GRACE = 5.0
+CLOSE_TIMEOUT_S = 5.0
 """Seconds in which all workers close their episodes before they are killed."""
 
 
@@ -91,10 +91,10 @@ class LocalWorkers:
         self._close_ended({handle.process for handle in _ours(handles)})
 
     def shutdown(self) -> None:
-        """Let every process close its episodes, side by side, and end those that take longer than ``GRACE``."""
+        """Let all processes close their episodes, side by side, and end those that exceed ``CLOSE_TIMEOUT_S``."""
         for process in self._alive:
             process.finish()
-        give_up = monotonic() + GRACE
+        give_up = monotonic() + CLOSE_TIMEOUT_S
         while self._alive:
             self._alive.pop().end(max(0.0, give_up - monotonic()))
 

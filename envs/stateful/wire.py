@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from coevo.envs.base import Step
 from coevo.envs.failures import EpisodeFailure, one_line
 
-ENCODED = 6
+MAX_CHAR_BYTES = 6
 """Most bytes of a character in JSON."""
-ROOM = 4096
+OVERHEAD_BYTES = 4096
 """Bytes of a reply without its texts."""
 
 
@@ -47,7 +47,7 @@ class WorkerReply(BaseModel):
 
 def most_bytes(longest: int) -> int:
     """Bytes of the longest reply whose texts have ``longest`` characters."""
-    return 3 * ENCODED * longest + ROOM
+    return 3 * MAX_CHAR_BYTES * longest + OVERHEAD_BYTES
 
 
 def read_reply(message: bytes, longest: int) -> WorkerReply | EpisodeFailure:

@@ -11,7 +11,7 @@ from coevo.tasks.preflight.forecast import Forecast
 from coevo.tasks.preflight.memory import Need
 from coevo.tasks.preflight.notices import notices
 
-SHOWN = 2
+TURNS_PRINTED = 2
 """Number of turns of the rehearsal to print, all of one task."""
 THINKING = {
     "unknown": "unknown; an answer has up to {} tokens",
@@ -20,7 +20,7 @@ THINKING = {
     "on": "on; thinking and action together have up to {} tokens (rollout.sampling.max_new_tokens)",
     "left to the model": "left to the model; with its action it has up to {} tokens (rollout.sampling.max_new_tokens)",
 }
-LONGEST = 100
+MAX_OBSERVATION_CHARS = 100
 """Maximum characters of an observation to print."""
 
 
@@ -57,7 +57,7 @@ def report(config: RunConfig, env: Environment[Any], found: Forecast) -> dict[st
         "turns_an_episode": rehearsal.length,
         "turns": [
             {"observation": turn.observation, "action": turn.action, "feedback": turn.feedback, "valid": turn.valid}
-            for turn in rehearsal.turns[:SHOWN]
+            for turn in rehearsal.turns[:TURNS_PRINTED]
         ],
     }
 
@@ -89,9 +89,11 @@ def show(said: dict[str, Any]) -> None:
     for text in prompts["text"].splitlines():
         output.line(f"  | {text}")
     for turn in said["turns"]:
-        output.line(f"observe   {turn['observation'][:LONGEST]}")
+        output.line(f"observe   {turn['observation'][:MAX_OBSERVATION_CHARS]}")
         output.line(f"act       {turn['action']}   (at random)")
-        output.line(f"feedback  {turn['feedback'][:LONGEST]}" + ("" if turn["valid"] else "   (not understood)"))
+        output.line(
+            f"feedback  {turn['feedback'][:MAX_OBSERVATION_CHARS]}" + ("" if turn["valid"] else "   (not understood)")
+        )
     for problem in said["problems"]:
         output.line(f"problem   {problem}")
     output.line("not ready: solve the problems above first" if said["problems"] else "ready to start")

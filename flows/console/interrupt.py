@@ -25,11 +25,11 @@ from typing import NoReturn
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LINE = "stopping; press Ctrl-C again to stop now"
 COMMITTING = "stopping: committed revisions are safe; press Ctrl-C again to stop now"
-BOUNCE = 0.2
+BOUNCE_S = 0.2
 """Seconds within which a second Ctrl-C is a copy of the first one, forwarded by a parent process."""
-LOOK = 0.3
+POLL_INTERVAL_S = 0.3
 """Seconds between two checks of the main thread. After two checks in a row without leaving, it is interrupted again."""
-TRIES = 3
+MAX_INTERRUPTS = 3
 """Maximum number of times to interrupt the main thread again."""
 CLOSED = 0
 """Byte that ends the thread; no signal has this number."""
@@ -63,7 +63,7 @@ class _Heed:
     def listen(self, reader: int) -> None:
         """Handle the signals that arrive at ``reader``, until ``CLOSED``; runs in a separate thread."""
         while True:
-            waits = LOOK if self.said.is_set() else None
+            waits = POLL_INTERVAL_S if self.said.is_set() else None
             if not select.select([reader], [], [], waits)[0]:
                 self._look()
                 continue
@@ -81,7 +81,7 @@ class _Heed:
             self.number, self._heard = self.number or number, time.monotonic()
             _say(self.line)
             self.said.set()
-        elif number == signal.SIGINT and time.monotonic() - self._heard > BOUNCE:
+        elif number == signal.SIGINT and time.monotonic() - self._heard > BOUNCE_S:
             self.end_now()
 
     def _look(self) -> None:
@@ -94,7 +94,7 @@ class _Heed:
             self._again()
 
     def _again(self) -> None:
-        if self._tries == TRIES:
+        if self._tries == MAX_INTERRUPTS:
             self.end_now()
         self._tries += 1
         self._strays = 0
@@ -147,7 +147,7 @@ def heeded() -> Iterator[None]:
         yield
     finally:
         if heed.number is not None:
-            if not heed.said.wait(BOUNCE):  # a library has replaced the wakeup descriptor
+            if not heed.said.wait(BOUNCE_S):  # a library has replaced the wakeup descriptor
                 _say(heed.line)
             heed.leave()
         sys.unraisablehook = unraisable

@@ -23,7 +23,7 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of a row and their widths; a row has 80 characters."""
 
-PAUSE, LONG = 15.0, 60.0
+REPORT_INTERVAL_S, REVISION_REPORT_INTERVAL_S = 15.0, 60.0
 """Seconds between two reports of a running stage without a terminal; the second, for stages of a revision."""
 SHOW_CURSOR = b"\x1b[?25h"
 OF_REVISION = re.compile(r"r\d+ ")
@@ -86,7 +86,9 @@ class Progress:
                 return
             is_counted = not self._is_of_revision() and text != self.stages.stage
             plain = self.console.file.isatty()  # a terminal without escape codes has no spinner
-            if self.stages.is_due(TERMINAL_INTERVAL_S if plain else PAUSE if is_counted else LONG):
+            if self.stages.is_due(
+                TERMINAL_INTERVAL_S if plain else REPORT_INTERVAL_S if is_counted else REVISION_REPORT_INTERVAL_S
+            ):
                 so_far = f"{': ' if text == self.stages.stage else ', '}{int(elapsed) // 60} min so far"
                 line = self.stages.lasting() if plain else text if is_counted else f"{text}{so_far}"
                 self.console.print(line, markup=False, soft_wrap=True)

@@ -16,7 +16,7 @@ from coevo.utilities.errors import CoevoError
 
 DAMAGE = (CoevoError, OSError, ValueError, RecursionError)
 """Exceptions that reading a damaged run may raise, from missing to undecodable files."""
-LONGEST = 300
+MAX_FAULT_CHARS = 300
 """Most characters of a fault."""
 COLUMNS = (
     "run", "recipe", "parent", "revision", "iteration", "start_success", "final_success", "evaluated", "seconds",
@@ -118,7 +118,7 @@ def _holder(paths: RunPaths) -> str | None:
 
 def _fault(paths: RunPaths, error: Exception) -> str:
     words = str(error) if isinstance(error, CoevoError | OSError) else f"unreadable: {type(error).__name__}: {error}"
-    line = " ".join(words.split())[:LONGEST]
+    line = " ".join(words.split())[:MAX_FAULT_CHARS]
     return line if "coevo fsck" in line else f"{line}; see `coevo fsck {paths.name}`"
 
 

@@ -10,7 +10,7 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks.cost import stages
 
 HEIGHT = 300
-LARGEST = 7
+MAX_LAYERS = 7
 """Stages with a layer of their own; the others share one."""
 SUCCESS = "agent/success/"
 INTERNALIZATION = "bank/internalization/"
@@ -81,7 +81,7 @@ def durations(history: Sequence[Manifest]) -> tuple[Plot, list[StageLayer]] | No
     x = across(history[-1].revision)
     y = upwards([sum(found.values()) for found in spent.values()], HEIGHT, include=[0])
     under = dict.fromkeys(spent, 0.0)
-    groups = [[name] for name in names[:LARGEST]] + ([names[LARGEST:]] if len(names) > LARGEST else [])
+    groups = [[name] for name in names[:MAX_LAYERS]] + ([names[MAX_LAYERS:]] if len(names) > MAX_LAYERS else [])
     layers = [_layer(group, spent, under, x, y) for group in groups]
     return Plot(HEIGHT, x, y), layers
 

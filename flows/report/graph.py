@@ -11,7 +11,7 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import Workspace
 
 LANE, FIRST = 26, 40
-ROOM = 90
+NAME_WIDTH = 90
 """Space beside the last revision for the names of branches."""
 
 
@@ -83,7 +83,7 @@ def offshoots(lineage: Lineage, name: str, workspace: Workspace, last: int) -> l
 
 def graph(history: Sequence[Manifest], kept: set[int], tags: dict[str, int], branches: Sequence[Offshoot]) -> Graph:
     """Draw a history, with tags and branches at their revisions."""
-    x = Scale(0, max(1, history[-1].revision), 20, WIDTH - ROOM)
+    x = Scale(0, max(1, history[-1].revision), 20, WIDTH - NAME_WIDTH)
     led = {manifest.revision for manifest in trail(history)}
     lanes = _lanes(history, led)
     lowest = max(lanes)
@@ -113,7 +113,7 @@ def graph(history: Sequence[Manifest], kept: set[int], tags: dict[str, int], bra
     ]
     for number, branch in enumerate(branches, start=1):
         start, y = at(branch.revision), FIRST + LANE * (lowest + number)
-        end = min(start[0] + 40, WIDTH - ROOM + 10)
+        end = min(start[0] + 40, WIDTH - NAME_WIDTH + 10)
         edges.append(Edge(branch.revision, branch.revision, "branch", _curve(*start, end, y)))
         labels.append(Label(end + 5, y + 4, "branch", branch.run))
     return Graph(FIRST + LANE * (lowest + len(branches)) + 34, nodes, tuple(edges), tuple(labels))

@@ -41,7 +41,7 @@ from coevo.memory.bank.change import Judged
 from coevo.tasks.cost import time_line, wall_seconds
 
 HERE = Path(__file__).parent
-MOST = 500
+MAX_TABLE_ROWS = 500
 """Most rows of a table; a line below it counts the omitted ones."""
 VERDICT_COLUMNS = (
     "revision", "candidates", "admitted", "difference", "low", "high", "threshold", "pairs", "significant",
@@ -51,7 +51,7 @@ ENTRY_COLUMNS = (
     "id", "entry", "scope", "created", "edited", "retired", "retrievals", "successes", "gain", "gain low", "gain high",
 )  # fmt: skip
 EXPENSE_COLUMNS = ("part", "episodes", "questions", "tokens", "money", "seconds", "in equal")
-__all__ = ["EXPENSE_COLUMNS", "MOST", "RULING_COLUMNS", "VERDICT_COLUMNS"]
+__all__ = ["EXPENSE_COLUMNS", "MAX_TABLE_ROWS", "RULING_COLUMNS", "VERDICT_COLUMNS"]
 ReportRow = dict[str, Any]
 MOST_LIVES, ROW, ABOVE = 120, 9, 8
 LABEL = 200
@@ -136,7 +136,7 @@ def _edits(rulings: Iterable["Ruling"]) -> dict[str, list[int]]:
 
 def _tables(facts: ReportData) -> dict[str, Any]:
     return {
-        "most": MOST,
+        "most": MAX_TABLE_ROWS,
         "headline": headline(facts),
         "revisions": revision_rows(facts),
         "entries": entry_rows(facts),

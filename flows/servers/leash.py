@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-GRACE = 30.0
+STOP_TIMEOUT_S = 30.0
 """Seconds between SIGTERM and the end of the process."""
 
 
@@ -25,7 +25,7 @@ def _listen() -> None:
     while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(GRACE)
+    time.sleep(STOP_TIMEOUT_S)
     os._exit(1)
 
 

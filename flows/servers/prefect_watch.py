@@ -23,9 +23,9 @@ from urllib.error import HTTPError, URLError
 from coevo.flows.servers.servers import CLIENT, drop_events, gone, prefect_in_use
 from coevo.utilities.errors import CoevoError
 
-LOOK = 2.0
+POLL_INTERVAL_S = 2.0
 """Seconds between two checks of the server."""
-TIMEOUT = 10.0
+CHECK_TIMEOUT_S = 10.0
 """Timeout of a check, in seconds."""
 REFUSED = 6.0
 """Seconds of refused connections after which the server counts as dead."""
@@ -68,7 +68,7 @@ class Pulse:
 def look(url: str) -> ServerAnswer:
     """Check the Prefect server at an API URL once."""
     try:
-        urllib.request.urlopen(f"{url}/health", timeout=TIMEOUT).close()
+        urllib.request.urlopen(f"{url}/health", timeout=CHECK_TIMEOUT_S).close()
     except HTTPError:
         return ServerAnswer.ANSWERED
     except OSError as error:
@@ -141,7 +141,7 @@ class _Watch:
 
     def _watch(self) -> None:
         pulse = Pulse()
-        while not self._over.wait(LOOK):
+        while not self._over.wait(POLL_INTERVAL_S):
             if pulse.is_dead(look(self._url)):
                 self._end()
                 return

@@ -21,7 +21,7 @@ from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
 UNFINISHED = (StateType.RUNNING, StateType.PENDING)
-GRACE = timedelta(minutes=5)
+LOCK_TIMEOUT = timedelta(minutes=5)
 """Time within which a started session takes its run's lock; until then, a free lock does not mean that it is dead."""
 
 
@@ -67,7 +67,11 @@ def _mark(workspace: Workspace, states: Sequence[StateType]) -> int:
 
 def _is_dead(session: FlowRun, workspace: Workspace) -> bool:
     began = session.state.timestamp if session.state is not None else session.expected_start_time
-    if session.parameters.get("workspace") != str(workspace.root) or began is None or datetime.now(UTC) - began < GRACE:
+    if (
+        session.parameters.get("workspace") != str(workspace.root)
+        or began is None
+        or datetime.now(UTC) - began < LOCK_TIMEOUT
+    ):
         return False
     try:
         return not in_use(workspace.run(session.parameters["run"]))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 POOL = "coevo"
 FLOW = "session"
 ENTRYPOINT = "coevo.flows.sessions.scheduled_session.session"
-PATIENCE = 120.0
+SCHEDULER_TIMEOUT_S = 120.0
 """Seconds to wait for Prefect's scheduler to create the runs of a new schedule. The scheduler runs every 60 s, or every
 15 s on a server that coevo started."""
 
@@ -260,13 +260,13 @@ def _deploy(run: str, schedule: Schedule) -> None:
 
 def _planned_soon(workspace: Workspace, run: str, client: "SyncPrefectClient") -> StoredSchedule:
     """Wait until the next session is planned; a server can be healthy and plan none."""
-    give_up = time.monotonic() + PATIENCE
+    give_up = time.monotonic() + SCHEDULER_TIMEOUT_S
     found = _planned(_mine(workspace, run, client), client)
     while found.next is None:
         if time.monotonic() > give_up:
             raise CoevoError(
-                f"Prefect planned no session of {run!r} within {PATIENCE:.0f} s: choose a time within the next 100 "
-                "days, or see Prefect's log and `coevo doctor`"
+                f"Prefect planned no session of {run!r} within {SCHEDULER_TIMEOUT_S:.0f} s: choose a time within the "
+                "next 100 days, or see Prefect's log and `coevo doctor`"
             )
         time.sleep(0.5)
         found = _planned(_mine(workspace, run, client), client)

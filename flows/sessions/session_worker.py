@@ -50,11 +50,11 @@ SETTINGS = {
 }
 """Settings of sessions, which log to Prefect's pages and to the worker's terminal."""
 
-GRACE = 30.0
+STOP_TIMEOUT_S = 30.0
 """Seconds for the worker and its session to stop before they are killed; committed revisions are safe either way."""
-LOOK = 0.5
+POLL_INTERVAL_S = 0.5
 """Seconds between two checks of the server process, short so that a stopped server is noticed soon."""
-JUMP = 60.0
+MIN_CLOCK_JUMP_S = 60.0
 """Least seconds that count as a jump of the clock."""
 CONTINUOUS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """Clock that nobody sets; on Linux it also runs while the machine sleeps."""
@@ -134,7 +134,7 @@ class Looker:
             ServerError: the server was stopped, did not start, or lost its port to another program.
         """
         jump = _clock_offset() - self._offset
-        if abs(jump) > JUMP:
+        if abs(jump) > MIN_CLOCK_JUMP_S:
             self._offset += jump
             self._plan_anew(jump)
         elif not self._restarts:
@@ -195,7 +195,7 @@ def _free_sessions(workspace: Workspace) -> None:
 def supervise(
     command: Sequence[str],
     look: Callable[[], None],
-    grace: float = GRACE,
+    grace: float = STOP_TIMEOUT_S,
     variables: Mapping[str, str] | None = None,
 ) -> int:
     """Run a command, call ``look`` regularly, and forward interrupts to the command.
@@ -231,7 +231,7 @@ def _attend(
     try:
         while child.poll() is None and not (deadlines and time.monotonic() > deadlines[0]):
             time.sleep(0.2)
-            if not deadlines and time.monotonic() - looked > LOOK:
+            if not deadlines and time.monotonic() - looked > POLL_INTERVAL_S:
                 look()
                 looked = time.monotonic()
         if deadlines:

@@ -13,7 +13,7 @@ from coevo.records.intervals import Interval, of_mean, student
 AS_CLAIMED = "as the paper"
 REVERSED = "reversed"
 UNDECIDED = "undecided"
-FEW, ROUNDING = 6, 1e-9
+MIN_EQUAL_VALUES, ROUNDING = 6, 1e-9
 """Number of equal values from which on they decide, as in a sign test (2^-6 < 0.025); and width of the interval of
 equal ones."""
 VERDICTS = (AS_CLAIMED, REVERSED, UNDECIDED)
@@ -158,7 +158,7 @@ def _row(
 
 def _firm(found: Interval | None, values: int) -> Interval | None:
     """The interval; None if a few values are equal, which Student's t would call certain."""
-    return found if found is None or values >= FEW or found.high - found.low > ROUNDING else None
+    return found if found is None or values >= MIN_EQUAL_VALUES or found.high - found.low > ROUNDING else None
 
 
 def _expected(metric: MetricConfig, arm: ArmConfig, base: ArmConfig) -> str | None:

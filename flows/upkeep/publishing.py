@@ -12,9 +12,9 @@ from coevo.tasks.publish.catchup import publish_now
 from coevo.tasks.publish.reporter import Silent
 from coevo.utilities.errors import CoevoError
 
-AT_ONCE = 20_000
+MAX_ENTRIES = 20_000
 """Most entries that a command publishes by itself, summed over revisions: about a second."""
-LEAST = 1_000
+MIN_REVISION_ENTRIES = 1_000
 """Least entries that a revision counts as, for its points and tags."""
 
 
@@ -50,7 +50,7 @@ def publish(workspace: Workspace, paths: RunPaths) -> None:
 def publish_if_quick(workspace: Workspace, paths: RunPaths, lineage: Lineage, bank: Bank) -> None:
     """Publish committed revisions, or report that the next resume does: a command must not wait for a long history."""
     waiting = len(Cursor(paths.published).unpublished(lineage))
-    if waiting * max(bank.size(), LEAST) <= AT_ONCE:
+    if waiting * max(bank.size(), MIN_REVISION_ENTRIES) <= MAX_ENTRIES:
         publish_committed(workspace, paths, lineage, bank)
     else:
         left = "1 revision is" if waiting == 1 else f"{waiting} revisions are"

@@ -17,7 +17,7 @@ from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.utilities.errors import CoevoError
 
 Notify = Callable[[str], None]
-LOOKS = 3
+MAX_ATTEMPTS = 3
 """Most checks of one run: gc may drop revisions again and again."""
 
 
@@ -63,7 +63,7 @@ class WorkspaceCheck:
         If a writer appears meanwhile, only the data of its history counts.
         """
         busy = in_use(paths)
-        for _ in range(LOOKS):
+        for _ in range(MAX_ATTEMPTS):
             before = _standing(paths)
             found = list(self._findings(paths, busy))
             now = _standing(paths)

@@ -25,7 +25,7 @@ from coevo.lineage.workspace import RunPaths
 from coevo.utilities.errors import CoevoError
 
 BUNDLE = "lineage.bundle"
-LOOKS = 3
+MAX_ATTEMPTS = 3
 """Most attempts of a push beside gc."""
 
 
@@ -73,7 +73,7 @@ def _sent(
         CoevoError: as ``push``.
     """
     git = Git(run.lineage)
-    for look in range(LOOKS):
+    for look in range(MAX_ATTEMPTS):
         made = compose(scratch / f"made-{look}", git, theirs)
         _check_standing(run.name, objects.label, HistoryComparison(made.commits, theirs.commits if theirs else ()))
         try:

@@ -13,7 +13,7 @@ from coevo.utilities.errors import CoevoError
 
 MARKER = "coevo.json"
 FORMAT = 1
-PATIENCE = {"connect_timeout": 10, "read_timeout": 60}
+TIMEOUTS = {"connect_timeout": 10, "read_timeout": 60}
 """Time limits of a connection, in seconds."""
 CONFLICTS = ("PreconditionFailed", "ConditionalRequestConflict")
 
@@ -133,7 +133,7 @@ def _file_system() -> Any:
         from dvc_s3 import S3FileSystem
     except ImportError:
         raise CoevoError("s3:// needs the extra s3: pip install 'coevo[s3]', or name a local path") from None
-    wrapped = S3FileSystem(**PATIENCE)
+    wrapped = S3FileSystem(**TIMEOUTS)
     # s3fs also retries: five times five attempts would take minutes to report a dead server.
     wrapped.fs_args["config_kwargs"]["retries"] = {"total_max_attempts": 1}
     wrapped.fs.retries = 4

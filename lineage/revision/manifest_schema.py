@@ -17,13 +17,13 @@ from coevo.utilities.errors import CoevoError
 
 LIMIT = 1 << 20
 """Maximum bytes of a manifest; one of a large recipe has about 15,000."""
-LONGEST_LIST = 10_000
-LARGEST = 2**53
+MAX_LIST = 10_000
+MAX_INTEGER = 2**53
 """Largest integer that is exact in every JSON implementation."""
 
 LINE = r"^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]{0,300}$"
 """No control characters, ends of lines, or characters that change the direction of the text."""
-Number = Annotated[int, Field(ge=0, le=LARGEST)]
+Number = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Word = Annotated[str, StringConstraints(pattern=LINE)]
 """Text of one line, whose characters keep their order."""
@@ -84,8 +84,8 @@ class ManifestState(_Part):
     weights: dict[Name, Digest] = {}
     panels: dict[Name, Digest] = {}
     outcomes: dict[Name, Outcomes] = {}
-    accepted_change: Annotated[list[Text], Field(max_length=LONGEST_LIST)] = []
-    until_next: Annotated[list[ArtifactName], Field(max_length=LONGEST_LIST)] = []
+    accepted_change: Annotated[list[Text], Field(max_length=MAX_LIST)] = []
+    until_next: Annotated[list[ArtifactName], Field(max_length=MAX_LIST)] = []
     waiting: bool = False
     approval: Approval | None = None
     imported: Import | None = None

@@ -11,7 +11,7 @@ from coevo.memory.library import Library
 from coevo.memory.writers.writer import Edit, Proposal
 from coevo.records.entry import entry_id
 
-SHOWN = 300
+MAX_LINE_CHARS = 300
 """Most characters of a line in the record."""
 
 EditRow = tuple[str, str, str, str, tuple[str, ...]]
@@ -73,8 +73,10 @@ def _carried_out(edit: Edit, pool: Pool, barred: Set[str]) -> EditRow:
 
 def audited(line: str) -> str:
     """Return the start of a line, with unprintable characters escaped."""
-    start = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line[:SHOWN])
-    return start if len(start) <= SHOWN and len(line) <= SHOWN else f"{start[: SHOWN - 3]}..."
+    start = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line[:MAX_LINE_CHARS])
+    return (
+        start if len(start) <= MAX_LINE_CHARS and len(line) <= MAX_LINE_CHARS else f"{start[: MAX_LINE_CHARS - 3]}..."
+    )
 
 
 def admission(config: EditsAdmissionConfig) -> EditsAdmission:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 ROW = "_rowid"
 FRAGMENT = 32
 """Bits of a row id below the number of its fragment."""
-FEW = 8
+MIN_FRAGMENTS = 8
 """Fragments of a table below which nothing is compacted."""
-IDLE = 4
+MIN_OBSOLETE_FRAGMENTS = 4
 """Obsolete fragments that justify a commit to drop them."""
 SLACK = 64 * 1024
 """Bytes that a write may rewrite in addition to its own size."""
@@ -58,9 +58,9 @@ def compaction(table: Any, rows: pa.Table, changed: pa.Table) -> Compaction:
     staying = last.filter(pc.invert(pc.is_in(last["id"], value_set=changed["id"].combine_chunks())))
     held, sizes = np.unique(fragments(staying), return_counts=True)
     idle = np.setdiff1d(present, held)
-    if len(idle) >= IDLE:
+    if len(idle) >= MIN_OBSOLETE_FRAGMENTS:
         return Compaction(rows.slice(0, 0), tuple(idle.tolist()))
-    if len(held) < FEW:
+    if len(held) < MIN_FRAGMENTS:
         return Compaction(rows.slice(0, 0))
     most = (changed.nbytes + SLACK) * rows.num_rows // rows.nbytes
     small = staying.filter(pa.array(np.isin(fragments(staying), smallest(held, sizes, most))))

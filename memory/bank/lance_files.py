@@ -19,11 +19,11 @@ FRAGMENTS, VERSION, TRANSACTION, BASES = 2, 3, 12, 18
 FRAGMENT_ID, DATA_FILES, DELETION_FILE = 1, 2, 3
 DATA_PATH = 1
 DELETION_READ, DELETION_ID = 2, 3
-LIMIT = 1 << 26
+MAX_MANIFEST_BYTES = 1 << 26
 """Largest manifest in bytes; that of a large bank has some kB."""
-LONGEST = 63
+MAX_SHIFT_BITS = 63
 """Most bits by which a varint of a protocol buffer is shifted: it has ten bytes at most."""
-LATEST = 2**64 - 1
+MAX_VERSION = 2**64 - 1
 """Largest version; a manifest's name is this minus its version, so that the newest is listed first."""
 NOTHING: Mapping[str, Path] = {}
 TRANSACTIONS = "_transactions/"
@@ -62,7 +62,7 @@ class Version:
 
 def manifest_name(version: int) -> str:
     """Manifest of a version, relative to its table."""
-    return f"_versions/{LATEST - version}.manifest"
+    return f"_versions/{MAX_VERSION - version}.manifest"
 
 
 def manifests(table: Path) -> list[str]:
@@ -120,7 +120,7 @@ def read_version(path: Path) -> Version:
     """
     try:
         # Reading a pipe would block.
-        content = path.read_bytes() if path.is_file() and path.stat().st_size <= LIMIT else b""
+        content = path.read_bytes() if path.is_file() and path.stat().st_size <= MAX_MANIFEST_BYTES else b""
         start = int.from_bytes(content[-16:-8], "little")
         size = int.from_bytes(content[start : start + 4], "little")
         if content[-4:] != MAGIC or start + 4 + size > len(content):
@@ -175,7 +175,7 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     while message[at] & 128:
         value |= (message[at] & 127) << shift
         at, shift = at + 1, shift + 7
-        if shift > LONGEST:
+        if shift > MAX_SHIFT_BITS:
             raise ValueError("a number has no end")
     return value | message[at] << shift, at + 1
 

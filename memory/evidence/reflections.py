@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from coevo.memory.text import SCANNED, clean
+from coevo.memory.text import MAX_SCANNED_CHARS, clean
 from coevo.records.episode import Episode
 from coevo.records.writing import Drawn
 
@@ -127,8 +127,8 @@ def parse(text: str) -> Reflection:
 
 def _parts(text: str) -> Iterator[Subtask | bool | str]:
     """Subtasks, predictions and lessons in order. Raises ``ValueError`` at a malformed line."""
-    if len(text) > SCANNED:
-        raise ValueError(f"more than {SCANNED} characters")
+    if len(text) > MAX_SCANNED_CHARS:
+        raise ValueError(f"more than {MAX_SCANNED_CHARS} characters")
     for line in text.splitlines():
         if found := LINE.fullmatch(line):
             yield _part(found[1].lower(), found[2].strip())

@@ -16,23 +16,23 @@ import pyarrow.parquet as pq
 from coevo.memory.exchange.parquet_footer import sizes
 from coevo.memory.validate import refuse, shortened, vet, vet_columns
 from coevo.records.arrow import ENTRIES, entries_to_table
-from coevo.records.entry import LONGEST, TEXTS, Entry, entry_id
+from coevo.records.entry import MAX_TEXT_CHARS, TEXTS, Entry, entry_id
 from coevo.records.inert import flaw
 from coevo.utilities.errors import CoevoError
 
-LARGEST = 64 * 2**20
+MAX_FILE_BYTES = 64 * 2**20
 """Most bytes of a file of entries, on disk and decompressed."""
-LONGEST_LINE = 2**20
+MAX_LINE_BYTES = 2**20
 """Most bytes of a line of JSON."""
-MOST_VALUES = 2_000_000
+MAX_COLUMN_VALUES = 2_000_000
 """Most values of a Parquet column; equal items in lists take almost no disk space."""
 ROWS = 1024
 """Rows of a Parquet file decoded at a time."""
 ExchangeRow = tuple[str, dict[str, Any]]
 """Place of a row, for error messages, and its fields."""
-MOST = 100_000
+MAX_ENTRIES = 100_000
 """Most entries of a file."""
-LONGEST_NAME = 200
+MAX_NAME_BYTES = 200
 """Most bytes of a file or folder name; the temporary file's name is a little longer."""
 
 
@@ -43,10 +43,10 @@ def json_rows(path: Path) -> Iterator[ExchangeRow]:
         CoevoError: a line is too long, not UTF-8 or not a JSON object.
     """
     with path.open("rb") as file:
-        for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), start=1):
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), start=1):
             where = f"{path} line {number}"
-            if len(line) > LONGEST_LINE:
-                raise CoevoError(f"{where}: is longer than {LONGEST_LINE} bytes: write one entry a line")
+            if len(line) > MAX_LINE_BYTES:
+                raise CoevoError(f"{where}: is longer than {MAX_LINE_BYTES} bytes: write one entry a line")
             text = line.removeprefix(BOM_UTF8)
             if text.strip():
                 yield where, _object(text, where)
@@ -111,10 +111,10 @@ def _check_layout(file: pq.ParquetFile, path: Path) -> None:
         if found != wanted.type:
             raise CoevoError(f"{path}: column {wanted.name!r} is {found}: write it as {wanted.type}")
     decompressed, longest = sizes(path)
-    if decompressed > LARGEST:
-        raise CoevoError(f"{path}: is larger than {LARGEST} bytes when decompressed: split it")
-    if longest > MOST_VALUES:
-        raise CoevoError(f"{path}: a column holds more than {MOST_VALUES} values: split it")
+    if decompressed > MAX_FILE_BYTES:
+        raise CoevoError(f"{path}: is larger than {MAX_FILE_BYTES} bytes when decompressed: split it")
+    if longest > MAX_COLUMN_VALUES:
+        raise CoevoError(f"{path}: a column holds more than {MAX_COLUMN_VALUES} values: split it")
 
 
 def _check_lengths(batch: pa.RecordBatch, before: int, path: Path) -> None:
@@ -122,11 +122,11 @@ def _check_lengths(batch: pa.RecordBatch, before: int, path: Path) -> None:
         column = batch[name]
         lengths = pc.binary_length(column.dictionary).take(column.indices)
         longest = pc.max(lengths).as_py() or 0
-        if longest > 4 * LONGEST:
+        if longest > 4 * MAX_TEXT_CHARS:
             row = before + pc.index(lengths, longest).as_py() + 1
-            raise CoevoError(f"{path} row {row}: {name} has {longest} bytes: shorten it to {LONGEST} characters")
+            raise CoevoError(f"{path} row {row}: {name} has {longest} bytes: shorten it to {MAX_TEXT_CHARS} characters")
     items = batch["sources"].values
-    if (pc.max(pc.binary_length(items.dictionary)).as_py() or 0) > LONGEST:
+    if (pc.max(pc.binary_length(items.dictionary)).as_py() or 0) > MAX_TEXT_CHARS:
         raise CoevoError(f"{path} rows {before + 1} to {before + len(batch)}: sources hold no episode ids")
 
 
@@ -182,7 +182,7 @@ def write_entries(entries: Iterable[Entry], path: Path) -> int:
 
 
 def read_entries(path: Path) -> Incoming:
-    """Read and validate a file, in memory bounded by ``LARGEST`` and ``MOST``.
+    """Read and validate a file, in memory bounded by ``MAX_FILE_BYTES`` and ``MAX_ENTRIES``.
 
     Raises:
         CoevoError: the file is missing, empty or too large, or a row is invalid; names row and field.
@@ -190,8 +190,8 @@ def read_entries(path: Path) -> Incoming:
     rows = _kind(path)
     if not path.is_file():
         raise CoevoError(f"{path}: no such file: name a file that `coevo bank export` has written")
-    if not 0 < path.stat().st_size <= LARGEST:
-        raise CoevoError(f"{path}: has {path.stat().st_size} bytes: a file of entries has 1 to {LARGEST}")
+    if not 0 < path.stat().st_size <= MAX_FILE_BYTES:
+        raise CoevoError(f"{path}: has {path.stat().st_size} bytes: a file of entries has 1 to {MAX_FILE_BYTES}")
     found: dict[str, Entry] = {}
     first: dict[str, str] = {}
     try:
@@ -201,8 +201,8 @@ def read_entries(path: Path) -> Incoming:
                 refuse(
                     where, "id", entry.id, f"stands in {first[entry.id].removeprefix(f'{path} ')} as well: remove one"
                 )
-            if len(found) == MOST:
-                raise CoevoError(f"{where}: a file has at most {MOST} entries: split it")
+            if len(found) == MAX_ENTRIES:
+                raise CoevoError(f"{where}: a file has at most {MAX_ENTRIES} entries: split it")
             found[where], first[entry.id] = entry, where
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -225,8 +225,8 @@ def _write(entries: list[Entry], path: Path, suffix: str) -> None:
 
 def _kind(path: Path) -> Callable[[Path], Iterator[ExchangeRow]]:
     longest = max((len(part.encode(errors="replace")) for part in path.parts), default=0)
-    if longest > LONGEST_NAME or flaw(str(path)):
-        raise CoevoError(f"{shortened(str(path))}: cannot name a file: at most {LONGEST_NAME} printable bytes")
+    if longest > MAX_NAME_BYTES or flaw(str(path)):
+        raise CoevoError(f"{shortened(str(path))}: cannot name a file: at most {MAX_NAME_BYTES} printable bytes")
     if path.suffix.lower() not in FORMATS:
         raise CoevoError(f"{path}: a bank is a file that ends in {' or '.join(FORMATS)}")
     return FORMATS[path.suffix.lower()]

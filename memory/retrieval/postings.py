@@ -23,9 +23,9 @@ from coevo.records.arrays import Floats, Indices, ShortIntegers
 
 COMMON = 128
 """A key with more postings is learned alone, which bounds the memory; the others of a question are learned together."""
-MANY = 1 << 18
+MAX_EXHAUSTIVE_POSTINGS = 1 << 18
 """Postings of a question that are all read, which costs less than bounds."""
-FEW = 16
+MIN_ENTRIES_SORTED = 16
 """Entries per posting from which on the entries found are sorted rather than all sums searched."""
 SAMPLE = 64
 """Entries, beyond k, whose scores are computed for a bound of the k-th best."""
@@ -35,7 +35,7 @@ DENSE = 16
 """Postings of a word that are all added in the time in which it is looked up in one entry."""
 BLOCK = 32
 """Entries of which the best is found first."""
-LONG = 1 << 16
+MIN_POSTINGS_BY_WORD = 1 << 16
 """Postings from which on adding up word by word is faster."""
 NONE = np.zeros(0, np.int32)
 ROUNDING, RELATIVE = 1e-11, 1e-9
@@ -109,7 +109,7 @@ class Sum:
 
     def all(self) -> Floats:
         """(size,) scores of all entries."""
-        if self.postings > LONG:
+        if self.postings > MIN_POSTINGS_BY_WORD:
             sums = np.zeros(self.size)
             for part in self.parts:
                 part.add_to(sums)
@@ -179,14 +179,14 @@ class Postings:
         """Positions in ``question.rows``, ascending, and scores; see ``BestScore``."""
         total, rows, numbers = self._sum(question), question.rows, self._counts.numbers
         whole = len(rows) == len(numbers)
-        if total.postings > MANY:
+        if total.postings > MAX_EXHAUSTIVE_POSTINGS:
             found, scores = best(total, None if whole else self._pool(rows), max(k, 1))
         else:
             sums = total.all()
             if not whole:
                 places = leading(sums[numbers[rows]], max(k, 1)).astype(np.intp)
                 return places, sums[numbers[rows[places]]]
-            found = leading(sums, max(k, 1)) if total.postings * FEW > total.size else total.entries()
+            found = leading(sums, max(k, 1)) if total.postings * MIN_ENTRIES_SORTED > total.size else total.entries()
             scores = sums[found]
         places = self._counts.row_of[found].astype(np.intp)
         if not whole:

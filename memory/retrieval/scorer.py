@@ -15,7 +15,7 @@ from coevo.utilities.part_registry import Registry
 
 NEVER = -np.inf
 """Score of an entry that must not be returned."""
-FEW = 256
+MAX_FULL_SORT = 256
 """Scores that are sorted in full, which costs less than selecting the best first."""
 NOWHERE = np.zeros(0, np.intp)
 """Positions of no result."""
@@ -96,7 +96,7 @@ def top(scores: Floats, k: int) -> Indices:
     """Positions of the k best scores above ``NEVER``, best first, the earlier of equals first."""
     if k == 0:
         return NOWHERE
-    if k >= len(scores) or len(scores) <= FEW:
+    if k >= len(scores) or len(scores) <= MAX_FULL_SORT:
         best = (-scores).argsort(kind="stable")[:k]
         return best[scores[best] > NEVER]
     least = np.partition(scores, len(scores) - k)[len(scores) - k]

@@ -12,7 +12,7 @@ from typing import Any
 
 from coevo.models.answers.spans import Span
 
-LONGEST = 20_000
+MAX_CALL_CHARS = 20_000
 """Maximum characters of a call."""
 _NAME = re.compile(r"(?P<name>[A-Za-z_][\w.\-]{0,127})\(")
 _NAMING = re.compile(r"(?<![\w.\-])\[?[A-Za-z_][\w.\-]{0,127}\(\s*[A-Za-z_][\w\-]*\s*=(?!=)")
@@ -72,7 +72,7 @@ def _one(text: str, start: int) -> tuple[str, dict[str, Any], int] | None:
     if opening is None:
         return None
     code, names, depth, was_text = list[str](), list[str](), 1, False
-    for token in _TOKEN.finditer(text, opening.end(), opening.end() + LONGEST):
+    for token in _TOKEN.finditer(text, opening.end(), opening.end() + MAX_CALL_CHARS):
         depth += (token["opens"] is not None) - (token["closes"] is not None)
         if depth == 0:
             values = _values("".join(code), names)

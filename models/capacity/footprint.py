@@ -21,7 +21,7 @@ from typing import Literal, get_args
 
 from coevo.configs.sections import LARGE_OPTIMIZER
 from coevo.models.capacity.model_shape import ModelShape
-from coevo.models.engines.transformers.prefill_rows import FORWARD, ROW, SPARE
+from coevo.models.engines.transformers.prefill_rows import FORWARD, MAX_TREE_RATIO, ROW
 from coevo.models.losses.vocabulary import VALUES
 
 GIB = 2**30
@@ -136,7 +136,7 @@ def generating(shape: ModelShape, rows: int, prompt: int, answer: int) -> list[M
         prompt: tokens of the longest prompt; prompts are assumed to share no prefix.
         answer: tokens of the longest answer.
     """
-    kept = SPARE * rows * prompt
+    kept = MAX_TREE_RATIO * rows * prompt
     columns = max(rows, min(rows * prompt, max(FORWARD, ROW + prompt)))
     step = columns * shape.bytes * (2 * shape.hidden + 3 * shape.inner) + 4 * DOUBLE * rows * shape.vocabulary
     return [

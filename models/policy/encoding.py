@@ -25,7 +25,7 @@ PromptPart = int | str
 """Id of a control token, or plain text."""
 _CACHED = 1024
 """Maximum characters of a text or line whose token ids are kept for its next use."""
-SHORT = 256
+MAX_PIECE_CHARS = 256
 """Maximum characters of a text that is encoded in one piece."""
 _BESIDE = "aZé世عह1.,:;!?)(]}>\"'`-_*#$|\\/=+&%@^~<{[😀"
 """Characters before and after a line break with which a tokenizer is tried: letters, numbers, marks."""
@@ -53,7 +53,7 @@ class TemplateEncoder:
     def data(self, text: str) -> tuple[int, ...]:
         """Token ids of a content, or of a part of one; lines that were encoded before are not encoded again."""
         text = encodable(text)
-        if len(text) <= SHORT or not self._divides:
+        if len(text) <= MAX_PIECE_CHARS or not self._divides:
             return tuple(self._ids(text))
         return tuple(chain.from_iterable(map(self._ids, lines_of(text))))
 

@@ -11,7 +11,7 @@ from coevo.models.policy.foreign import folder_of, settings_of
 from coevo.utilities.errors import CoevoError
 
 INDEX = "model.safetensors.index.json"
-SHOWN = 3
+MAX_TENSORS_NAMED = 3
 """Maximum number of tensors that a message names."""
 
 
@@ -40,9 +40,9 @@ def check_stored(path: str) -> None:
     missing = [name for name in described if name not in stored] if stored.keys() <= state.keys() else []
     if wrong or missing:
         faults = [*wrong, *(f"{name} is missing" for name in missing)]
-        more = f" and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
+        more = f" and {len(faults) - MAX_TENSORS_NAMED} more" if len(faults) > MAX_TENSORS_NAMED else ""
         raise CoevoError(
-            f"model {path!r}: the weights do not fit config.json ({'; '.join(faults[:SHOWN])}{more}): "
+            f"model {path!r}: the weights do not fit config.json ({'; '.join(faults[:MAX_TENSORS_NAMED])}{more}): "
             "take both from the same model"
         )
 

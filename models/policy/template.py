@@ -13,9 +13,9 @@ from coevo.utilities.errors import CoevoError
 
 OWN = (TEMPLATE, MARKED)
 """Templates of coevo itself."""
-SECONDS = 20.0
+RENDER_TIMEOUT_S = 20.0
 """Maximum seconds for one prompt: a template takes a millisecond, so a longer one is an endless loop."""
-LONGEST = 4 * 2**20
+MAX_PROMPT_CHARS = 4 * 2**20
 """Maximum characters of a prompt."""
 DAY = {"d": "26", "b": "Jul", "B": "July", "m": "07", "y": "24", "Y": "2024", "A": "Friday", "a": "Fri", "j": "208"}
 """Date that templates get as today's, by the letters of strftime: prompts are equal tomorrow, and after a resume."""
@@ -53,12 +53,12 @@ def render(
     # A separate thread, which need not end: nothing outside stops a loop in Python.
     Thread(target=_answer, args=(tokenizer, messages, given, answer), daemon=True).start()
     try:
-        text = answer.get(timeout=SECONDS)
+        text = answer.get(timeout=RENDER_TIMEOUT_S)
     except Empty:
-        raise refused(f"does not end within {SECONDS:g} s") from None
+        raise refused(f"does not end within {RENDER_TIMEOUT_S:g} s") from None
     if isinstance(text, Exception):
         raise refused(f"{type(text).__name__}: {' '.join(str(text).split())[:160]}")
-    if len(text) > LONGEST:
+    if len(text) > MAX_PROMPT_CHARS:
         raise refused(f"writes {len(text)} characters")
     return text
 
@@ -69,7 +69,7 @@ def _checked(tokenizer: Any, options: Mapping[str, Any], tools: Sequence[Mapping
         source = _DATED + str(tokenizer.get_chat_template(tools=tools))
     except ValueError as error:
         raise refused(" ".join(str(error).split())[:160]) from None
-    fault = try_out(source, {**tokenizer.special_tokens_map, **options}, SECONDS)
+    fault = try_out(source, {**tokenizer.special_tokens_map, **options}, RENDER_TIMEOUT_S)
     if fault is not None:
         raise refused(fault)
     return source

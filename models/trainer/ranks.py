@@ -21,7 +21,7 @@ from coevo.models.trainer.packing import Runs
 # Compiled at first use, which takes a minute and a compiler; DeepSpeed's settings cannot switch it off once installed.
 __compatible_ops__["deepspeed_shm_comm"] = False
 
-PATIENCE = timedelta(days=30)
+TIMEOUT = timedelta(days=30)
 """Maximum wait of processes for each other; between updates that is a whole rollout. The parent kills hanging ones."""
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ def join(meeting: Path | None = None) -> None:
     device.set_device(int(os.environ["LOCAL_RANK"]))
     backend = "gloo" if device.device_name() == "cpu" else device.communication_backend_name()
     backends = {"cpu:gloo", f"{device.device_name()}:{backend}"}  # objects travel over gloo, gradients need not
-    dist.init_process_group(",".join(sorted(backends)), store=store, rank=number, world_size=count, timeout=PATIENCE)
+    dist.init_process_group(",".join(sorted(backends)), store=store, rank=number, world_size=count, timeout=TIMEOUT)
     deepspeed.init_distributed(backend, auto_mpi_discovery=False)
 
 

@@ -17,7 +17,7 @@ from coevo.models.trainer.trainer_launch import Launched
 from coevo.records.draws import Key
 from coevo.utilities.errors import CoevoError
 
-LOOK = 1.0
+POLL_INTERVAL_S = 1.0
 """Seconds between two looks at the processes: those on other machines hold no end of our pipes."""
 
 
@@ -156,7 +156,7 @@ class Trainer:
         descriptor = self._launched.replies
         while b"\n" not in self._heard:
             left = max(0.0, deadline - time.monotonic())
-            if not select.select([descriptor], [], [], min(left, LOOK))[0]:
+            if not select.select([descriptor], [], [], min(left, POLL_INTERVAL_S))[0]:
                 self._look(method, left)
                 continue
             part = os.read(descriptor, 65536)

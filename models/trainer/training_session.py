@@ -29,11 +29,11 @@ from coevo.utilities.errors import CoevoError
 
 CRITIC = "critic"
 """Folder of the critic in the optimizer's directory."""
-ROWS: Final = 8
+MAX_COMPARED_ROWS: Final = 8
 """Maximum number of rows that are compared."""
-MOST: Final = 1e-4
+MAX_FLOAT32_DIFFERENCE: Final = 1e-4
 """Maximum difference of a log-prob in float32, in nats."""
-MEAN: Final = (0.02, 0.1)
+HALF_PRECISION_DIFFERENCE: Final = (0.02, 0.1)
 """Mean difference of log-probs that half precision always has, and the most that it may have, in nats."""
 NOISE: Final = 2.0
 """Mean difference allowed between these, as a multiple of what one column of padding makes: the deeper a model, the
@@ -131,7 +131,7 @@ def check_trie(engine: Any, batch: Batch, tokens: int) -> None:
         CoevoError: the log-probs differ, or the model has no forward pass for a trie.
     """
     micro = tries(batch, range(len(batch)), tokens)[0]
-    chosen = np.unique(np.linspace(0, len(micro) - 1, ROWS).astype(int)).tolist()
+    chosen = np.unique(np.linspace(0, len(micro) - 1, MAX_COMPARED_ROWS).astype(int)).tolist()
     kind = bare(engine.module.model).config.model_type
     packed = _of_trie(engine, batch, micro, kind)
     rows = [pack_rows(batch, [micro[index]]).to(engine.device) for index in chosen]
@@ -141,12 +141,12 @@ def check_trie(engine: Any, batch: Batch, tokens: int) -> None:
         noise = _gaps([engine(_padded(row))[0][0] for row in rows], single)
         _judge(gaps.mean(), allowed(noise), "on average", kind)
     else:
-        _judge(gaps.max(), MOST, "at most", kind)
+        _judge(gaps.max(), MAX_FLOAT32_DIFFERENCE, "at most", kind)
 
 
 def allowed(noise: Tensor) -> float:
     """Mean difference that half precision may have, in nats, where one column of padding changes log-probs by these."""
-    return float((NOISE * noise.mean()).clamp(*MEAN))
+    return float((NOISE * noise.mean()).clamp(*HALF_PRECISION_DIFFERENCE))
 
 
 def _of_trie(engine: Any, batch: Batch, micro: list[int], kind: str) -> Tensor:

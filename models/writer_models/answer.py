@@ -15,7 +15,7 @@ from coevo.models.answers.thinking import without_thinking
 from coevo.models.writer_models.writer_model import failed
 from coevo.records.writing import Reply, estimated
 
-LARGEST = 4 * 2**20
+MAX_BODY_BYTES = 4 * 2**20
 """Maximum bytes of a body."""
 CUT = ("length", "max_tokens", "max_output_tokens", "model_length")
 """Ends of an answer at its limit of tokens."""
@@ -235,13 +235,13 @@ class _Mistaken(BaseModel):
     choices: Any = None
 
 
-def reply_of(body: bytes, most: int = LARGEST) -> Reply:
+def reply_of(body: bytes, most: int = MAX_BODY_BYTES) -> Reply:
     """Read a body as ``read``; a failure is a reply with a fault."""
     found = read(body, most)
     return found if isinstance(found, Reply) else failed(found.fault, found.prompt_tokens, found.answer_tokens)
 
 
-def read(body: bytes, most: int = LARGEST) -> Reply | Failure:
+def read(body: bytes, most: int = MAX_BODY_BYTES) -> Reply | Failure:
     """Read a body as a reply, without its thinking; as a failure if it has no answer, though it arrived with 200.
 
     The tokens of an answer are estimated if the body reports none: a refusal is not free either, but an error is. Those
@@ -251,8 +251,8 @@ def read(body: bytes, most: int = LARGEST) -> Reply | Failure:
         body: what the endpoint sent.
         most: maximum tokens of an answer.
     """
-    if len(body) > LARGEST:
-        return _unread(body, f"the endpoint's answer is longer than {LARGEST // 2**20} MiB", most)
+    if len(body) > MAX_BODY_BYTES:
+        return _unread(body, f"the endpoint's answer is longer than {MAX_BODY_BYTES // 2**20} MiB", most)
     if error := _error(body):
         return _mistaken(body, error)
     try:

@@ -13,7 +13,7 @@ from openai import AsyncOpenAI
 
 from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
 from coevo.configs.proxies import is_here, reach_directly
-from coevo.models.writer_models.answer import LARGEST
+from coevo.models.writer_models.answer import MAX_BODY_BYTES
 from coevo.utilities.errors import CoevoError
 
 SENT = ("host", "connection", "accept", "content-type", "content-length")
@@ -102,7 +102,7 @@ def _certificates(trust_env: bool) -> ssl.SSLContext:
 
 
 class _Limited(httpx2.AsyncByteStream):
-    """Body that ends soon after ``LARGEST`` bytes, and fails at a time."""
+    """Body that ends soon after ``MAX_BODY_BYTES``, and fails at a time."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, until: float) -> None:
         self._stream, self._until = stream, until
@@ -114,7 +114,7 @@ class _Limited(httpx2.AsyncByteStream):
                 raise httpx2.ReadTimeout("the body does not end")
             yield chunk
             size += len(chunk)
-            if size > LARGEST:
+            if size > MAX_BODY_BYTES:
                 return
 
     async def aclose(self) -> None:

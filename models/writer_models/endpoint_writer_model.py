@@ -49,16 +49,16 @@ _BREAKS = r"(?:[^!-~]|\\{1,8}(?:[bfnrtv]|u(?!00[2-7])[0-9a-fA-F]{4})){0,16}+"
 """These, and their escapes."""
 STATED = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Names of the context length in tokens: of vLLM and SGLang, OpenRouter and Together, Groq, Mistral."""
-LONGEST = 2**31
+MAX_CONTEXT_TOKENS = 2**31
 
 
 class _Meta(BaseModel):
-    n_ctx: int | None = Field(default=None, ge=1, le=LONGEST)
+    n_ctx: int | None = Field(default=None, ge=1, le=MAX_CONTEXT_TOKENS)
 
 
 class _Model(BaseModel):
     id: str
-    context: int | None = Field(default=None, ge=1, le=LONGEST, validation_alias=AliasChoices(*STATED))
+    context: int | None = Field(default=None, ge=1, le=MAX_CONTEXT_TOKENS, validation_alias=AliasChoices(*STATED))
     meta: _Meta | None = None
 
 

@@ -10,7 +10,7 @@ from time import monotonic
 
 from anyio import Lock, sleep
 
-LEAST, MOST = 0.05, 60.0
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.05, 60.0
 """Seconds between two requests after the first refusal, and at most."""
 SLOWER, FASTER = 1.25, 0.93
 """Factors of this pause after a refusal and after an answer."""
@@ -81,15 +81,15 @@ class Pace:
             return
         self._changed = now
         if pause:
-            self._spacing = max(self._spacing, LEAST)
+            self._spacing = max(self._spacing, FIRST_PAUSE_S)
         else:
-            self._spacing = min(max(self._spacing * SLOWER, LEAST), MOST)
+            self._spacing = min(max(self._spacing * SLOWER, FIRST_PAUSE_S), MAX_PAUSE_S)
             self._next = now + jittered(PROBE * self._spacing)
 
     def answered(self) -> None:
         """Speed up after an answer."""
         self._spacing *= FASTER
-        if self._spacing < LEAST / 4:
+        if self._spacing < FIRST_PAUSE_S / 4:
             self._spacing = 0.0
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from coevo.memory.writers.writer import Edit
 from coevo.records.arrow import entries_to_table
-from coevo.records.entry import LONGEST, TEXTS, Entry
+from coevo.records.entry import MAX_TEXT_CHARS, TEXTS, Entry
 from coevo.records.inert import flaw
 from coevo.tasks.gates.frame_gate import Check, expect, hold
 
@@ -41,7 +41,7 @@ def check_edits(edits: Sequence[Edit], quarantine: Path) -> None:
         }
     )
     rules = [
-        expect().ExpectColumnValueLengthsToBeBetween(column="scope", min_value=0, max_value=LONGEST),
+        expect().ExpectColumnValueLengthsToBeBetween(column="scope", min_value=0, max_value=MAX_TEXT_CHARS),
         expect().ExpectColumnValuesToBeInSet(column="flaw", value_set=[""]),
         expect().ExpectColumnValuesToBeInSet(column="untrained", value_set=[""]),
     ]
@@ -79,7 +79,7 @@ def _flaw(entry: Entry) -> str:
     """The first field that a prompt or a page should not show, with the reason; empty if all are fine."""
     for name in TEXTS:
         text = getattr(entry, name)
-        problem = f"is longer than {LONGEST} characters" if len(text) > LONGEST else flaw(text)
+        problem = f"is longer than {MAX_TEXT_CHARS} characters" if len(text) > MAX_TEXT_CHARS else flaw(text)
         if problem:
             return f"{name} {problem}"
     return ""
@@ -88,8 +88,8 @@ def _flaw(entry: Entry) -> str:
 def _rules() -> list[Any]:
     return [
         expect().ExpectColumnValuesToBeUnique(column="id"),
-        expect().ExpectColumnValueLengthsToBeBetween(column="strategy", min_value=1, max_value=LONGEST),
-        expect().ExpectColumnValueLengthsToBeBetween(column="keywords", min_value=1, max_value=LONGEST),
+        expect().ExpectColumnValueLengthsToBeBetween(column="strategy", min_value=1, max_value=MAX_TEXT_CHARS),
+        expect().ExpectColumnValueLengthsToBeBetween(column="keywords", min_value=1, max_value=MAX_TEXT_CHARS),
         expect().ExpectColumnValuesToBeInSet(column="flaw", value_set=[""]),
         expect().ExpectColumnValuesToBeInSet(column="split", value_set=["train"]),
     ]

@@ -17,14 +17,14 @@ from coevo.tasks.play.attempt import OVERLONG, Running
 from coevo.tasks.play.play import Playing
 from coevo.utilities.errors import CoevoError
 
-PATIENCE = 300.0
+REQUEST_TIMEOUT_S = 300.0
 """Timeout of a request, in seconds."""
-ROWS = 64
+MAX_REQUEST_ROWS = 64
 """Most rows per request, well below the limit of `coevo serve`."""
 
 
 class ServedPlayer(Playing):
-    """Player whose agent is behind a URL; a request has up to ``ROWS`` turns.
+    """Player whose agent is behind a URL; a request has up to ``MAX_REQUEST_ROWS`` turns.
 
     Draws are the endpoint's own: those of an evaluation with ``seed``, whatever the keys of the attempts. Turns have no
     token ids; they have the ids of the entries in the agent's prompt.
@@ -43,7 +43,11 @@ class ServedPlayer(Playing):
             CoevoError: the endpoint does not answer, or refuses.
         """
         rows = [_row(live) for live in running]
-        replies = [reply for at in range(0, len(rows), ROWS) for reply in self._ask(rows[at : at + ROWS])]
+        replies = [
+            reply
+            for at in range(0, len(rows), MAX_REQUEST_ROWS)
+            for reply in self._ask(rows[at : at + MAX_REQUEST_ROWS])
+        ]
         for live, reply in zip(running, replies, strict=True):
             # Packages of an earlier coevo, which bring their own code, do not report faults and ends.
             live.cut = reply["over"] if reply.get("fault") == OVERLONG else ""
@@ -62,7 +66,7 @@ class ServedPlayer(Playing):
         body = json.dumps({"dataframe_records": rows, "params": {"seed": self._seed}}).encode()
         request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"})
         try:
-            with self._opener.open(request, timeout=PATIENCE) as response:
+            with self._opener.open(request, timeout=REQUEST_TIMEOUT_S) as response:
                 replies: list[dict[str, Any]] = json.load(response)["predictions"]
                 return replies
         except HTTPError as error:

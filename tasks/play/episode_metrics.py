@@ -13,7 +13,7 @@ from coevo.utilities.errors import CoevoError
 
 PLACE = re.compile(r" \(turn \d+, .*\)$", re.DOTALL)
 """End of a reason that names the turn."""
-SHOWN = 5
+MAX_REASONS = 5
 """Most reasons of a message."""
 
 
@@ -67,8 +67,8 @@ def _counted(reasons: Sequence[str]) -> str:
     counted = Counter(map(_shared, reasons)).most_common()
     if len(counted) == 1:
         return ""
-    others = sum(count for _, count in counted[SHOWN:])
-    named = [f"{count} by {reason}" for reason, count in counted[:SHOWN]]
+    others = sum(count for _, count in counted[MAX_REASONS:])
+    named = [f"{count} by {reason}" for reason, count in counted[:MAX_REASONS]]
     return f"; in all {', '.join(named)}{f', {others} by others' if others else ''}"
 
 

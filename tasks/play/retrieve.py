@@ -19,7 +19,7 @@ from coevo.records.task import About, Task, key_by
 from coevo.utilities.errors import nearest
 
 Entries = tuple[Entry, ...]
-SHOWN = 60
+MAX_NAME_CHARS = 60
 """Characters of a name in a message."""
 
 
@@ -143,13 +143,15 @@ class Lacking:
         pool, scoped = self._index.key(task), self._index.config.scoped and self._pools
         if scoped and pool not in self._pools:
             if not pool:
-                return f"no {self._key} is given, and lessons belong to one, such as {min(self._pools)[:SHOWN]!r}"
-            return f"the bank has no lesson of {self._key} {pool[:SHOWN]!r}.{nearest(pool, self._pools)}"
+                return (
+                    f"no {self._key} is given, and lessons belong to one, such as {min(self._pools)[:MAX_NAME_CHARS]!r}"
+                )
+            return f"the bank has no lesson of {self._key} {pool[:MAX_NAME_CHARS]!r}.{nearest(pool, self._pools)}"
         if found:
             return ""
         if not len(self._index.library):
             return "the bank has no lesson"
-        where = f" of {self._key} {pool[:SHOWN]!r}" if scoped else ""
+        where = f" of {self._key} {pool[:MAX_NAME_CHARS]!r}" if scoped else ""
         return f"no lesson{where} matches the instruction or the observation"
 
 

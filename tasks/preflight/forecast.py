@@ -24,9 +24,9 @@ from coevo.tasks.preflight.writing_time import untimed
 from coevo.tasks.run.run_writer_model import check_writer_model
 from coevo.utilities.errors import CoevoError
 
-THOUGHT = 256
+THOUGHT_TOKENS = 256
 """Tokens of a short thought; reasoning models take several times as many."""
-MOST = 0.5
+MAX_LIMITED_SHARE = 0.5
 """Share of episodes up to which a limit of turns is not noticed."""
 
 
@@ -219,7 +219,7 @@ def too_long(config: RunConfig, shape: ModelShape, lengths: Lengths, offer: Call
 
 def cut_short(config: RunConfig, cut: float) -> Iterator[str]:
     """Notice of a limit of turns that most episodes of a random agent reach; ``cut`` is their share."""
-    if cut > MOST:
+    if cut > MAX_LIMITED_SHARE:
         yield (
             f"rollout.max_turns={config.rollout.max_turns} ended {cut:.0%} of a random agent's episodes, not the "
             "environment: a task that takes more turns cannot succeed; raise it if some do"
@@ -233,12 +233,12 @@ def too_short(config: RunConfig, rehearsal: Rehearsal) -> Iterator[str]:
     if need > most:
         yield (
             f"rollout.sampling.max_new_tokens={most} cuts off the action {rehearsal.action!r:.60}, an answer of {need} "
-            f"tokens: set rollout.sampling.max_new_tokens={_enough(need + thinks * THOUGHT)}"
+            f"tokens: set rollout.sampling.max_new_tokens={_enough(need + thinks * THOUGHT_TOKENS)}"
         )
-    elif thinks and need + THOUGHT > most:
+    elif thinks and need + THOUGHT_TOKENS > most:
         yield (
             f"rollout.sampling.max_new_tokens={most} leaves {most - need} tokens for thinking before the action: set "
-            f"rollout.sampling.max_new_tokens={_enough(need + 4 * THOUGHT)}, or "
+            f"rollout.sampling.max_new_tokens={_enough(need + 4 * THOUGHT_TOKENS)}, or "
             "context.template={enable_thinking: false}"
         )
 

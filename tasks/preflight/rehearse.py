@@ -25,9 +25,9 @@ from coevo.tasks.preflight.environment_errors import asked, check_batch, guided,
 from coevo.tasks.preflight.guesses import guesses
 
 TASKS, TURNS = 8, 2
-SECONDS = 10.0
+GLANCE_TIMEOUT_S = 10.0
 """Seconds after which ``glance`` measures no more tasks of panels in a stateful simulator, which may be slow."""
-SHOWN = 8
+EXPERT_EPISODES = 8
 """Expert episodes of other worlds that provide the random agent's actions."""
 FILLING = "note"
 """A lesson so short that ``experience_tokens`` of them fill any budget."""
@@ -166,14 +166,14 @@ def _first(env: Environment[Any], task: Task) -> Moment:
 def glance(config: RunConfig, env: Environment[Any]) -> Rehearsal:
     """Measure the prompts that ``rehearse`` measures, with no more turns than they are made of.
 
-    In a stateful simulator, tasks of panels that are not started within ``SECONDS`` are left out.
+    In a stateful simulator, tasks of panels that are not started within ``GLANCE_TIMEOUT_S`` are left out.
     """
     tokenizer, draw = _tokenizer(config, env), key(config.seed, "rehearsal")
     context, turns = Context(config.context, tokenizer), min(TURNS, config.rollout.max_turns)
     check_batch(config, env)
     tasks = sampled(env, TASKS, draw)
     episodes = [_play(env, context, task, extend(draw, task.id), turns) for task in tasks]
-    until = monotonic() + SECONDS if isinstance(env, StatefulEnvironment) else inf
+    until = monotonic() + GLANCE_TIMEOUT_S if isinstance(env, StatefulEnvironment) else inf
     found = _measured(config, env, tokenizer, tasks, episodes, until)
     return replace(found, at_most=found.longest, cut=0.0)  # where episodes end is not known
 
@@ -291,7 +291,7 @@ def _play(env: Environment[Any], context: Context, task: Task, draw: Key, most: 
 def _actions(env: Environment[Any], observation: str, draw: Key) -> list[str]:
     """Actions of experts in other worlds; without experts, the words of the observation."""
     try:
-        shown = asked(env, "demonstrations", partial(env.demonstrations, SHOWN, 0, draw))
+        shown = asked(env, "demonstrations", partial(env.demonstrations, EXPERT_EPISODES, 0, draw))
         return sorted({each.answer.action for each in shown})
     except MissingPartError:
         return sorted({*observation.split(), FILLING})

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.mlflow.tracking_store import TrackingError
 
-PAUSE = 0.5
+RETRY_INTERVAL_S = 0.5
 """Seconds between attempts at the end."""
 
 
@@ -67,7 +67,7 @@ class Publisher:
         with self._thread:
             failure = self._thread.submit(self._drain).result()
             while failure is not None and not self._left and time.monotonic() < give_up:
-                time.sleep(PAUSE)
+                time.sleep(RETRY_INTERVAL_S)
                 failure = self._thread.submit(self._drain).result()
         if failure is None and not self._waiting:
             return None

@@ -17,7 +17,7 @@ FIGURES = (
     "policy/update/entropy", "policy/update/grad_norm", "policy/update/kl",
 )  # fmt: skip
 """Prefixes of the metrics on a page; MLflow has all metrics."""
-LONGEST = 200
+MAX_ENTRY_CHARS = 200
 """Most characters of an entry on a page."""
 
 
@@ -76,5 +76,5 @@ def _restored(revision: int | None) -> str:
 
 def plain(text: str) -> str:
     """Escape text from the environment: no markup, links, tables or line breaks."""
-    short = " ".join(text.split())[:LONGEST]
+    short = " ".join(text.split())[:MAX_ENTRY_CHARS]
     return re.sub(r"([\\`*_{}\[\]()#+!|~>-])", r"\\\1", html.escape(short, quote=False))

@@ -53,14 +53,14 @@ from coevo.utilities.free_space import require_space
 VARIABLE = "COEVO_PREFECT_TASK_RUNS"
 KEEP = 1000
 """Task runs to keep, of all runs of a workspace: some 90 revisions of the default recipe, in 5 MB."""
-AT_ONCE = 500
+MAX_DELETED = 500
 """Most task runs deleted per revision."""
-PATIENCE = 5.0
+DATABASE_TIMEOUT_S = 5.0
 """Timeout in seconds, since the server also writes to its database."""
 OLD = f"""
 DELETE FROM task_run WHERE id IN (
     SELECT id FROM task_run WHERE state_type IN ('COMPLETED', 'FAILED', 'CANCELLED', 'CRASHED')
-    ORDER BY end_time DESC LIMIT {AT_ONCE} OFFSET ?
+    ORDER BY end_time DESC LIMIT {MAX_DELETED} OFFSET ?
 )
 """
 
@@ -242,6 +242,6 @@ def prune(database: Path, keep: int) -> None:
         sqlite3.Error: the database is busy for too long, or has an unexpected schema.
     """
     address = f"{database.as_uri()}?mode=rw"
-    with closing(sqlite3.connect(address, uri=True, timeout=PATIENCE)) as opened, opened:
+    with closing(sqlite3.connect(address, uri=True, timeout=DATABASE_TIMEOUT_S)) as opened, opened:
         opened.execute("PRAGMA foreign_keys = ON")
         opened.execute(OLD, (keep,))

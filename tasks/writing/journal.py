@@ -15,7 +15,7 @@ from coevo.lineage.atomic_files import write_atomically
 from coevo.records.writing import Drawn, Question, Reply
 from coevo.utilities.errors import CoevoError
 
-LARGEST = 2**31
+MAX_TOKEN_ID = 2**31
 """Bound of token ids."""
 
 
@@ -79,7 +79,7 @@ def drawn_of(fields: Mapping[str, Any]) -> Drawn:
     """
     drawn = Drawn(tuple(fields["prompt_ids"]), tuple(fields["token_ids"]))
     ids = (*drawn.prompt_ids, *drawn.token_ids)
-    if drawn.prompt_ids and drawn.token_ids and all(type(one) is int and 0 <= one < LARGEST for one in ids):
+    if drawn.prompt_ids and drawn.token_ids and all(type(one) is int and 0 <= one < MAX_TOKEN_ID for one in ids):
         return drawn
     raise ValueError("the tokens of an answer are token ids")
 

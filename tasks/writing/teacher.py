@@ -192,7 +192,7 @@ def _contrast(shown: Sequence[Episode]) -> dict[str, Any]:
 def parts_of(played: Episode) -> list[dict[str, Any]]:
     """Subtasks that express an episode's progress; without progress, the task is the only one."""
     share = Fraction(float(played.success) if played.progress is None else played.progress)
-    share = share.limit_denominator(words.MOST)
+    share = share.limit_denominator(words.MAX_NUMBER)
     parts = range(1, share.denominator + 1)
     return [{"subtask": f"part {part} of {share.denominator}", "done": part <= share.numerator} for part in parts]
 

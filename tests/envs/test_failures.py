@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from coevo.envs.failures import LONGEST, EpisodeFailure, attempted
+from coevo.envs.failures import MAX_REASON_CHARS, EpisodeFailure, attempted
 
 
 def raising(text):
@@ -32,7 +32,7 @@ def test_an_exception_names_the_line_of_the_environment_which_may_cancel_or_exit
 
 def test_a_long_reason_is_cut_before_its_line():
     found = attempted(lambda: raising("x" * 1000))
-    assert len(found.detail) == LONGEST
+    assert len(found.detail) == MAX_REASON_CHARS
     assert found.detail.endswith("x (test_failures.py:13)")
     assert attempted(lambda: raising("a\nb\ud800")).detail == r"KeyError: 'a\nb\ud800' (test_failures.py:13)"
 

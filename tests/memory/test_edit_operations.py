@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coevo.memory.edit_operations import KINDS, LONGEST_LINE, Operation, RefusedError, parse
-from coevo.memory.text import LONGEST
+from coevo.memory.text import MAX_FIELD_CHARS
 
 IDS = st.text("0123456789abcdef", min_size=12, max_size=12)
 TEXTS = st.text("ab \"\\/(){}[],'ä\u4e2d", min_size=1, max_size=60).map(lambda text: " ".join(f"word {text}".split()))
@@ -65,7 +65,7 @@ MALFORMED = {
     'ADD("   ")': "says nothing",
     'ADD("!!! ... ?")': "says nothing",
     'ADD("it is the")': "says nothing",
-    f'ADD("{"mug " * 61}safe")': f"{LONGEST} are the most",
+    f'ADD("{"mug " * 61}safe")': f"{MAX_FIELD_CHARS} are the most",
     f'ADD("{"x" * 10_000}")': f"longer than {LONGEST_LINE} characters",
     f'UPVOTE("{"x" * 10_000}")': f"longer than {LONGEST_LINE} characters",
     'ADD("lotus \\u001b[2J mug")': "control character U+001B",

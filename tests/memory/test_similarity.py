@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coevo.memory.similarity import FEW, TOKEN, SimilarityIndex
+from coevo.memory.similarity import MAX_UNBOUNDED_TEXTS, TOKEN, SimilarityIndex
 
 WORDS = ("go", "see", "mug", "safe", ".", ",", "at", "hall")
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join), max_size=8)
@@ -36,7 +36,7 @@ def similarity(a, b):
     return value
 
 
-@pytest.mark.parametrize("few", [0, FEW], ids=["bound", "as they are"])
+@pytest.mark.parametrize("few", [0, MAX_UNBOUNDED_TEXTS], ids=["bound", "as they are"])
 @settings(deadline=None)
 @given(
     texts=TEXTS,
@@ -45,7 +45,7 @@ def similarity(a, b):
     since=st.integers(0, 8),
 )
 def test_the_bound_hides_nothing_from_an_exact_scan(few, texts, asked, least, since):
-    with patch("coevo.memory.similarity.FEW", few):
+    with patch("coevo.memory.similarity.MAX_UNBOUNDED_TEXTS", few):
         check_against_a_scan(texts, asked, least, since)
 
 
@@ -61,7 +61,7 @@ def check_against_a_scan(texts, asked, least, since):
     assert index(texts).above(asked, least, since)[0].tolist() == late
 
 
-@pytest.mark.parametrize("few", [0, FEW], ids=["bound", "as they are"])
+@pytest.mark.parametrize("few", [0, MAX_UNBOUNDED_TEXTS], ids=["bound", "as they are"])
 @pytest.mark.parametrize(
     ("text", "asked", "score"),
     [
@@ -73,7 +73,7 @@ def check_against_a_scan(texts, asked, least, since):
     ],
 )
 def test_a_text_that_is_just_as_similar_as_asked_for_is_found(few, text, asked, score, monkeypatch):
-    monkeypatch.setattr("coevo.memory.similarity.FEW", few)
+    monkeypatch.setattr("coevo.memory.similarity.MAX_UNBOUNDED_TEXTS", few)
     made = index([text, "safe safe safe safe safe safe safe"])
     numbers, scores = made.above(asked, score)
     assert (numbers.tolist(), scores.tolist()) == ([0], [pytest.approx(score)])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coevo.memory.text import LONGEST, clean, content_words, pieces, terms, words
+from coevo.memory.text import MAX_FIELD_CHARS, clean, content_words, pieces, terms, words
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,10 @@ def test_clean(dirty, tidy):
 
 
 def test_long_text_is_cut_between_words_where_there_are_any():
-    assert clean("mug " * 200) == ("mug " * (LONGEST // 4)).strip()
-    assert clean("x" * 999) == "x" * LONGEST
-    assert clean("x" * LONGEST) == "x" * LONGEST
-    assert LONGEST == 240
+    assert clean("mug " * 200) == ("mug " * (MAX_FIELD_CHARS // 4)).strip()
+    assert clean("x" * 999) == "x" * MAX_FIELD_CHARS
+    assert clean("x" * MAX_FIELD_CHARS) == "x" * MAX_FIELD_CHARS
+    assert MAX_FIELD_CHARS == 240
 
 
 @pytest.mark.parametrize(
@@ -114,4 +114,4 @@ def test_terms(text, expected):
 
 
 def test_a_long_line_of_a_script_without_blanks_keeps_what_stands_behind_its_only_blank():
-    assert clean("打开 " + "冰箱" * 200) == ("打开 " + "冰箱" * 200)[:LONGEST]
+    assert clean("打开 " + "冰箱" * 200) == ("打开 " + "冰箱" * 200)[:MAX_FIELD_CHARS]

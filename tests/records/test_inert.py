@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coevo.memory.text import LONGEST, clean
+from coevo.memory.text import MAX_FIELD_CHARS, clean
 from coevo.records.inert import COMMON, control_tokens, either, flaw, inert, shown, visible
 
 OWN = control_tokens(["<eos>", "<pad>", "[GMASK]", "  "])
@@ -82,7 +82,7 @@ def test_what_is_inert_stays_so_and_matches_nothing(text):
 def test_a_cleaned_field_has_no_flaw(text):
     line = clean(text)
     assert flaw(line) is None
-    assert len(line) <= LONGEST
+    assert len(line) <= MAX_FIELD_CHARS
     assert line == " ".join(line.split())
 
 
@@ -158,7 +158,7 @@ def test_what_joins_nothing_hides_no_control_token(before, joiner):
     assert not OWN.search(unicodedata.normalize("NFKC", inert(f"<e{joiner}os> <{joiner}eos>", OWN)))
 
 
-@given(st.text(max_size=12), st.integers(LONGEST - 9, LONGEST + 1))
+@given(st.text(max_size=12), st.integers(MAX_FIELD_CHARS - 9, MAX_FIELD_CHARS + 1))
 @settings(max_examples=300, deadline=None)
 def test_visible_text_stays_visible_also_where_it_is_cut(text, length):
     line = clean(

@@ -11,7 +11,7 @@ from support import batches
 
 from coevo.records.arrow import EPISODES, entries_to_table, episodes_to_table, table_to_entries, table_to_episodes
 from coevo.records.demonstration import Moment, Note
-from coevo.records.entry import LONGEST, Entry, Verdict, also_from, entered, entry_id, rescoped, wording
+from coevo.records.entry import MAX_TEXT_CHARS, Entry, Verdict, also_from, entered, entry_id, rescoped, wording
 from coevo.records.episode import UNSTAMPED, Completion, Episode, Turn, played
 from coevo.records.task import Panel, Task, key_by
 from coevo.records.writing import Credit, Drawn, Question, Reply, Rewarded
@@ -154,7 +154,7 @@ def test_a_turn_and_an_episode_are_plain_unless_more_is_known():
     assert (turn.retrieved, turn.cluster_id, turn.version, turn.fault) == ((), -1, UNSTAMPED, "")
     whole = Episode("1/rollout/t/0", task(), 1, 0, (turn,), True, False)
     assert (whole.progress, whole.shaping, whole.start, whole.following) == (None, 0.0, 0, ())
-    assert (whole.cut, whole.lost, UNSTAMPED, LONGEST) == ("", "", -1, 2000)
+    assert (whole.cut, whole.lost, UNSTAMPED, MAX_TEXT_CHARS) == ("", "", -1, 2000)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 from support.batches import entry
 
-from coevo.records.entry import LEVELS, LONGEST, ZONES, entry_id
+from coevo.records.entry import LEVELS, MAX_TEXT_CHARS, ZONES, entry_id
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz     \u00e9\u00df\u65e5\u672c\u05d0\U0001f600\"'\\<[]{}%$,;:-."
 TEXTS = ("strategy", "condition", "example", "keywords", "scope")
@@ -46,7 +46,7 @@ def spoiled(draws, row):
     ways = {
         "type": lambda: (text, draws.choice(NO_TEXT)),
         "hidden": lambda: (text, row[text][:at] + draws.choice(HIDDEN) + row[text][at:]),
-        "long": lambda: (text, "x" * draws.choice((LONGEST + 1, 10_000, 200_000))),
+        "long": lambda: (text, "x" * draws.choice((MAX_TEXT_CHARS + 1, 10_000, 200_000))),
         "number": lambda: (number, draws.choice(NO_REVISION)),
         "id": lambda: ("id", draws.choice(("", "../../x", "0" * 12, row["id"].upper() + "A", "\ud800", None, 3))),
         "split": lambda: ("split", draws.choice(("seen-houses", "", "Train", None, "\udc80"))),

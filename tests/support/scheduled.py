@@ -17,7 +17,7 @@ from support.prefect_client import client_of
 from support.runs import ROOT, SMALL, command
 
 from coevo.configs.load.load import load_recipe
-from coevo.flows.sessions.session_worker import GRACE
+from coevo.flows.sessions.session_worker import STOP_TIMEOUT_S
 from coevo.lineage.workspace import Workspace
 
 PATIENCE = 400
@@ -56,7 +56,7 @@ def worker(root, log, **environment):
         finally:
             if process.poll() is None:
                 process.terminate()
-                process.wait(GRACE + 60)
+                process.wait(STOP_TIMEOUT_S + 60)
 
 
 def wait_for(what, seconds=PATIENCE):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coevo.tasks.telemetry import OFF, SOON, switch_off
+from coevo.tasks.telemetry import OFF, SHORT_TIMEOUTS, switch_off
 
 ROOT = Path(__file__).parents[2]
 PUBLISHING = """
@@ -38,7 +38,7 @@ importlib.import_module(sys.argv[1])
     "module", ["coevo.tasks.stage", "coevo.flows.sessions.scheduled_session", "coevo.flows.studies.ablate"]
 )
 def test_a_library_that_sends_telemetry_on_import_finds_it_off(module):
-    clean = {name: value for name, value in os.environ.items() if name not in {*OFF, *SOON}}
+    clean = {name: value for name, value in os.environ.items() if name not in {*OFF, *SHORT_TIMEOUTS}}
     line = [sys.executable, "-P", "-c", IMPORTING, module]
     done = subprocess.run(line, cwd=ROOT, env=clean, capture_output=True, text=True, check=False)
     assert done.stderr == "prefect 1\n"
@@ -47,15 +47,15 @@ def test_a_library_that_sends_telemetry_on_import_finds_it_off(module):
 def test_no_is_said_for_the_user_and_patience_is_the_user_s(monkeypatch):
     for name in OFF:
         monkeypatch.setenv(name, "as it was")
-    for name in SOON:
+    for name in SHORT_TIMEOUTS:
         monkeypatch.setenv(name, "7")
     switch_off()
     assert {name: os.environ[name] for name in OFF} == OFF
-    assert {os.environ[name] for name in SOON} == {"7"}
+    assert {os.environ[name] for name in SHORT_TIMEOUTS} == {"7"}
 
 
 def test_the_publishing_thread_adds_nothing_to_the_environment():
-    clean = {name: value for name, value in os.environ.items() if name not in {*OFF, *SOON}}
+    clean = {name: value for name, value in os.environ.items() if name not in {*OFF, *SHORT_TIMEOUTS}}
     done = subprocess.run(
         [sys.executable, "-c", PUBLISHING], cwd=ROOT, env=clean, capture_output=True, text=True, check=True
     )

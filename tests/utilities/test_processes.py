@@ -35,7 +35,7 @@ def started(code, tmp_path, **options):
 
 
 def test_a_process_that_ignores_sigterm_ends_with_its_children(tmp_path, monkeypatch):
-    monkeypatch.setattr(processes, "GRACE", 0.3)
+    monkeypatch.setattr(processes, "STOP_TIMEOUT_S", 0.3)
     process = started(STUBBORN, tmp_path)
     assert wait_ready(lambda: "ready" in (tmp_path / "log").read_text(), process.runs, 60)
     family = psutil.Process(process.pid).children(recursive=True)

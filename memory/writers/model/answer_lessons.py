@@ -13,7 +13,7 @@ from coevo.memory.writers.writer import WriterAnswer
 from coevo.records.entry import Entry, also_from, entry_id
 from coevo.records.inert import COMMON, either, flaw, inert
 
-LONGEST, LONGEST_SITUATION = 400, 200
+MAX_LESSON_CHARS, MAX_SITUATION_CHARS = 400, 200
 """Maximum characters of a lesson, and of a situation in which it applies or not."""
 REASONS = {
     "not_json": "the answer has no JSON object of the expected form",
@@ -136,7 +136,7 @@ def _items(answer: AnswerReader, drafts: Sequence[DraftEntry]) -> Iterator[tuple
 def _lesson(answer: AnswerReader, item: Mapping[str, Any], known: frozenset[str]) -> Lesson | str:
     """The lesson of an item, or the reason to refuse it; ``known`` has the words of the attempts."""
     text, when, never = (item.get(name) for name in ("lesson", "when", "when_not"))
-    for said, most in ((text, LONGEST), (when, LONGEST_SITUATION), (never, LONGEST_SITUATION)):
+    for said, most in ((text, MAX_LESSON_CHARS), (when, MAX_SITUATION_CHARS), (never, MAX_SITUATION_CHARS)):
         if reason := refusal(said, most):
             return reason
     attempts = answer.posed.attempts

@@ -18,9 +18,9 @@ from coevo.memory.writers.writer import Ask, Reject
 from coevo.records.lenient import TOKEN, lenient_at
 from coevo.records.writing import Question, Reply
 
-SCANNED = 200_000
+MAX_SCANNED_CHARS = 200_000
 """Maximum characters of an answer that are read."""
-AUDITED = 500
+MAX_REFUSED_CHARS = 500
 """Maximum characters of a refused item that are kept."""
 
 
@@ -63,7 +63,7 @@ class AnswerReader:
         """Count an item as refused, and keep the beginning of it."""
         text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=True, default=repr)
         question = self.posed.question
-        self.rejects.append(Reject(question.purpose, question.episodes, reason, text[:AUDITED]))
+        self.rejects.append(Reject(question.purpose, question.episodes, reason, text[:MAX_REFUSED_CHARS]))
 
 
 def answers(ask: Ask, posed: Sequence[Posed], name: str = "lessons") -> list[AnswerReader]:
@@ -104,7 +104,7 @@ def _answer(posed: Posed, reply: Reply, name: str) -> AnswerReader:
     answer = AnswerReader(posed, reply)
     if reply.fault:
         return answer
-    fields, whole = _read(posed, replace(reply, text=reply.text[:SCANNED]), name)
+    fields, whole = _read(posed, replace(reply, text=reply.text[:MAX_SCANNED_CHARS]), name)
     if fields is None:
         form = "not_json" if posed.question.schema else "not_words"
         answer.refuse(form if reply.finished else "cut", reply.text)

@@ -6,7 +6,7 @@ from typing import Any
 from coevo.configs.bank.writer import ModelEditorConfig
 from coevo.memory.edit_operations import KINDS, Operation, RefusedError, parse
 from coevo.memory.evidence.reward_extremes import foremost, worst
-from coevo.memory.text import LONGEST, content_words
+from coevo.memory.text import MAX_FIELD_CHARS, content_words
 from coevo.memory.writers.model.answer_lessons import foreign, refusal
 from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.prompts import EDIT, posed
@@ -65,7 +65,7 @@ def _operation(item: Mapping[str, Any], ids: set[str], words: frozenset[str]) ->
     kind, targets, text = item.get("op"), item.get("ids"), item.get("text")
     if kind not in KINDS or not isinstance(targets, list) or not all(isinstance(each, str) for each in targets):
         return "shape"
-    if reason := refusal(text, LONGEST):
+    if reason := refusal(text, MAX_FIELD_CHARS):
         return reason
     if not ids.issuperset(targets):
         return "unknown"

@@ -11,19 +11,19 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from coevo.memory.text import LONGEST
-from coevo.memory.writers.model.answer_lessons import LONGEST as LONGEST_LESSON
+from coevo.memory.text import MAX_FIELD_CHARS
+from coevo.memory.writers.model.answer_lessons import MAX_LESSON_CHARS
 from coevo.memory.writers.model.answers import Posed
 from coevo.memory.writers.model.transcript import Shown, shown
 from coevo.records.entry import LEVELS, Entry
 from coevo.records.episode import Episode
 from coevo.records.writing import Question, QuestionRoom
 
-NOTES = 1 / 3
+NOTES_SHARE = 1 / 3
 """Share of a question's room that notes take at most, unless everything fits."""
-LEAST = 64
+MIN_ATTEMPT_TOKENS = 64
 """Tokens of an attempt's share below which some attempts are left out."""
-FEWEST = 2
+MIN_ATTEMPTS = 2
 """Number of attempts that are shown whatever their length: a pair is not divided."""
 COUNT = "{attempts}"
 """Mark of the number of attempts in the text of a question."""
@@ -36,7 +36,7 @@ SYSTEM = (
 LESSONS = (
     'Give {most} lessons or fewer in "lessons"; none, [], where the attempts show none. Each has:\n'
     '"lesson": one sentence that helps in later attempts of this kind, as concrete as the attempts allow, of '
-    f"{LONGEST_LESSON} characters or fewer;\n"
+    f"{MAX_LESSON_CHARS} characters or fewer;\n"
     '"when": the situation in which it applies;\n'
     '"when_not": a situation in which it would mislead, or "" if you know none;\n'
     '"attempt" and "step": the numbers of the step that shows it.'
@@ -80,7 +80,7 @@ SKILLS = (
 EDIT = (
     'Keep the notes on these tasks right and short. Give {most} operations or fewer in "operations"; none, [], where '
     'the notes are right as they are. Each has "op", "ids" (ids of notes), and "text" (a wording, or ""), which is one '
-    f"sentence of {LONGEST} characters or fewer and says in which situation it applies, and in which not:\n"
+    f"sentence of {MAX_FIELD_CHARS} characters or fewer and says in which situation it applies, and in which not:\n"
     "ADD: ids [], text: a lesson of the attempts that no note has;\n"
     "EDIT: ids [one id], text: its wording corrected;\n"
     "UPVOTE: ids [one id]: the attempts show that it helped;\n"
@@ -133,8 +133,8 @@ def posed(
 ) -> Posed:
     """A question within the room of its writer model.
 
-    Notes take at most ``NOTES`` of the room if not everything fits. Attempts share the rest; where a share would be
-    too small, those before the last are left out.
+    Notes take at most ``NOTES_SHARE`` of the room if not everything fits. Attempts share the rest; where a share would
+    be too small, those before the last are left out.
 
     Args:
         purpose: key of ``SCHEMAS``.
@@ -149,8 +149,8 @@ def posed(
     whole = sum(room.size(each.text) for each in shown(episodes, sys.maxsize, verdict))
     some = len(lines) if sum(lines) + whole <= free else within(lines, free)
     free -= sum(lines[:some])
-    most = max(FEWEST, min(len(episodes), free // LEAST))
-    for count in range(most, FEWEST - 1, -1):
+    most = max(MIN_ATTEMPTS, min(len(episodes), free // MIN_ATTEMPT_TOKENS))
+    for count in range(most, MIN_ATTEMPTS - 1, -1):
         told = episodes if len(episodes) <= count else [*episodes[: count - 1], episodes[-1]]
         fewer, hidden = len(episodes) - len(told), len(notes) - some
         asked = partial(question, purpose, said, notes=notes[:some], notes_left_out=hidden, attempts_left_out=fewer)
@@ -178,7 +178,7 @@ def _fitting(
 
 def within(sizes: Sequence[int], free: int) -> int:
     """Number of notes, from the first on, that fit into their share of a room."""
-    return bisect_right([*accumulate(sizes)], free * NOTES)
+    return bisect_right([*accumulate(sizes)], free * NOTES_SHARE)
 
 
 def question(

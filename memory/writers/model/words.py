@@ -15,14 +15,14 @@ from coevo.records.episode import Episode, Turn
 from coevo.records.inert import COMMON, either, inert, whole_words
 from coevo.records.writing import Question, Reply
 
-MOST = 64
+MAX_NUMBER = 64
 """Largest number of a step, and of subtasks, that has a word."""
-LONGEST = 180
+MAX_SITUATION_CHARS = 180
 """Maximum characters of the situation of a lesson: the task."""
 PART, STEP, OUTCOME, OF, SAW, THEN = "%", "#", "?", "/", ">", ":"
 MARKS = (PART, STEP, OUTCOME, OF, SAW, THEN)
 YES, NO, ASKED = "yes", "no", "reflect"
-NUMBERS = tuple(map(str, range(MOST + 1)))
+NUMBERS = tuple(map(str, range(MAX_NUMBER + 1)))
 WORDS = (*MARKS, YES, NO, ASKED, *NUMBERS)
 """Words that the form adds to an environment's vocabulary."""
 PREDICTIONS = (YES, NO)
@@ -46,7 +46,7 @@ def attempt(episode: Episode, room: int, verdict: bool, size: SizeFunction = len
     """
     last, outcome = len(episode.turns), f" {YES if episode.success else NO}" if verdict else ""
     head, end = f"{PART} {_data(episode.task.instruction)}", f" {OUTCOME}{outcome}"
-    lines = [_step(n, turn, verdict or n < last) for n, turn in enumerate(episode.turns[:MOST], 1)]
+    lines = [_step(n, turn, verdict or n < last) for n, turn in enumerate(episode.turns[:MAX_NUMBER], 1)]
     kept = last_first([size(line) for line in lines], room - size(head) - size(end))
     return Shown(episode, f"{head}{''.join(lines[number - 1] for number in kept)}{end}", frozenset(kept))
 
@@ -59,11 +59,11 @@ def question(purpose: str, shown: Shown) -> Question:
 def read(reply: Reply, episode: Episode) -> tuple[dict[str, Any] | None, bool]:
     """Fields of an answer as the prose prompts name them, None if it has another form; and whether it ended."""
     found = _HEAD.fullmatch(" ".join(reply.text.split()))
-    if found is None or not 0 < int(found[2]) <= MOST or int(found[1]) > int(found[2]):
+    if found is None or not 0 < int(found[2]) <= MAX_NUMBER or int(found[1]) > int(found[2]):
         return None, True
     done, parts = int(found[1]), int(found[2])
     subtasks = [{"subtask": f"part {part} of {parts}", "done": part <= done} for part in range(1, parts + 1)]
-    situation = clean(episode.task.instruction)[:LONGEST]
+    situation = clean(episode.task.instruction)[:MAX_SITUATION_CHARS]
     before, *items = f" {found[4] or ''}".split(f" {STEP} ")
     lessons = [_lesson(item, situation) for item in [*before.split(maxsplit=0), *items]]
     return {"subtasks": subtasks, "success": found[3] == YES, "lessons": lessons}, reply.finished

@@ -22,7 +22,7 @@ from coevo.configs.rollout.rollout_config import RolloutConfig, SamplingConfig
 from coevo.models.engines.requests import Request, check_lengths, completions_of, ends_of, limit_of
 from coevo.models.engines.transformers.key_values import NodeStore
 from coevo.models.engines.transformers.lean_forward import Columns, forward_of
-from coevo.models.engines.transformers.prefill_rows import SPARE, Nodes, PrefixTree, PromptRow, forwards
+from coevo.models.engines.transformers.prefill_rows import MAX_TREE_RATIO, Nodes, PrefixTree, PromptRow, forwards
 from coevo.models.policy.policy import Policy, load_weights
 from coevo.records.draws import uniforms
 from coevo.records.episode import Completion
@@ -267,7 +267,7 @@ class TransformersEngine:
     def _trim(self, paths: Sequence[Nodes]) -> None:
         """Keep only the nodes of these prompts if the tree has more than ``SPARE`` times as many."""
         used = np.unique(np.concatenate([path[:-1] for path in paths])) if paths else np.zeros(0, dtype=np.int64)
-        if self._tree.size > SPARE * len(used):
+        if self._tree.size > MAX_TREE_RATIO * len(used):
             self._tree.keep(used)
             self._store.keep(torch.from_numpy(used))
 

@@ -14,7 +14,7 @@ ROW, FORWARD = 96, 1024
 TWICE = 32
 """Maximum number of tokens that a row computes although an earlier row of its forward does as well."""
 Nodes = npt.NDArray[np.int64]
-SPARE = 2
+MAX_TREE_RATIO = 2
 """Maximum size of the tree relative to the current prompts, for prompts that return to earlier nodes."""
 _ROOT = -1
 

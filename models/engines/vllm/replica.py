@@ -19,7 +19,7 @@ from coevo.utilities.errors import CoevoError
 
 T = TypeVar("T")
 Start = Callable[[Weights], VllmServer]
-PAUSE = 0.2
+RETRY_INTERVAL_S = 0.2
 """Seconds between two requests to empty a cache that is in use."""
 
 
@@ -225,7 +225,7 @@ class Replica:
         while not self._client.post("/reset_prefix_cache", {})["success"]:
             if monotonic() > until:
                 raise UnreachableError(f"the vLLM server at {self.url} is still computing, and keeps its cache")
-            sleep(PAUSE)
+            sleep(RETRY_INTERVAL_S)
 
     def _verify(self) -> None:
         """Check the weights: by digests where the server has them, else by the probe; the first ones by both.

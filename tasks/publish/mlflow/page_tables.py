@@ -16,7 +16,7 @@ SAID = ("id", "strategy", "condition", "example", "scope", "zone", "level")
 
 TAG = "mlflow.loggedArtifacts"
 """Tag that lists the files that MLflow's pages show as tables."""
-LONGEST = 7_500
+MAX_TAG_CHARS = 7_500
 """Most characters of its value; MLflow allows 8,000."""
 
 
@@ -57,7 +57,7 @@ def changes_of(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[tupl
 def _named(paths: Sequence[str]) -> str:
     said = [json.dumps({"path": path, "type": "table"}) for path in paths]
     ends = list(accumulate(len(text) + len(", ") for text in said))
-    return f"[{', '.join(text for text, end in zip(said, ends, strict=True) if end < LONGEST)}]"
+    return f"[{', '.join(text for text, end in zip(said, ends, strict=True) if end < MAX_TAG_CHARS)}]"
 
 
 def _rows(table: Any) -> list[list[object]]:

@@ -44,7 +44,7 @@ Episodes are under *Traces*, evaluated revisions under *Models*.
 """
 KIND = "policy-and-bank"
 COMMIT = "coevo.commit"
-LONGEST = 36
+MAX_DIGEST_CHARS = 36
 """Longest digest of MLflow, in characters."""
 
 
@@ -278,7 +278,7 @@ def publish_datasets(client: Any, run_id: str, env: str, publication: Publicatio
     hashes = {env: digest(settings), **{f"{env}/{name}": value for name, value in state["panels"].items()}}
     inputs = [
         DatasetInput(
-            Dataset(name, value[:LONGEST], "coevo", json.dumps(settings)),
+            Dataset(name, value[:MAX_DIGEST_CHARS], "coevo", json.dumps(settings)),
             [InputTag("mlflow.data.context", "training" if name == env else "evaluation")],
         )
         for name, value in hashes.items()

@@ -165,7 +165,7 @@ def test_six_workers_that_do_not_close_end_within_one_limit(monkeypatch, tmp_pat
 
     from coevo.envs.stateful import local_workers
 
-    monkeypatch.setattr(local_workers, "GRACE", 1.0)
+    monkeypatch.setattr(local_workers, "CLOSE_TIMEOUT_S", 1.0)
     env = ClingingSums(limits={"workers": 6})
     env.try_start(env.sample(6, key("six")))
     began = time.monotonic()

@@ -196,7 +196,7 @@ def test_a_worker_that_never_reads_a_long_task_exceeds_the_limit_and_a_slow_one_
 
 @pytest.mark.timeout(60)
 def test_an_episode_that_does_not_close_ends_with_its_process(monkeypatch):
-    monkeypatch.setattr(local_workers, "GRACE", 0.5)
+    monkeypatch.setattr(local_workers, "CLOSE_TIMEOUT_S", 0.5)
     before = set(psutil.Process().children(recursive=True))
     with closing(ClingingSums(limits={"act_seconds": 1.0})) as made:
         state, _ = made.start(tasks(1)[0])

@@ -131,7 +131,7 @@ def test_the_command_shows_types_and_attempts(evaluated, capsys):
 
 
 def test_progress_is_on_standard_error_and_the_document_alone(evaluated, monkeypatch, capsys):
-    monkeypatch.setattr("coevo.flows.console.progress.LONG", 0.0)
+    monkeypatch.setattr("coevo.flows.console.progress.REVISION_REPORT_INTERVAL_S", 0.0)
     with pytest.raises(SystemExit):
         main(["evaluate", "run", "--tasks", "8", "--workspace", str(evaluated[0].root), "--json"])
     done = capsys.readouterr()

@@ -97,7 +97,7 @@ def test_where_there_is_no_terminal_a_stage_of_a_revision_is_named_once_it_takes
 
 
 def test_a_stage_that_reports_nothing_is_named_as_well(monkeypatch):
-    monkeypatch.setattr("coevo.flows.console.progress.LONG", 0.0)
+    monkeypatch.setattr("coevo.flows.console.progress.REVISION_REPORT_INTERVAL_S", 0.0)
     out = io.StringIO()
     with closing(Progress(Console(file=out, width=60), 4)) as progress:
         progress.note("r3 update")

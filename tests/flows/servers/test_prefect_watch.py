@@ -34,7 +34,7 @@ def test_a_server_that_answers_is_alive_whatever_it_answers(status):
 
 
 def test_a_server_that_listens_is_slow_and_one_that_does_not_refuses(monkeypatch):
-    monkeypatch.setattr(prefect_watch, "TIMEOUT", 0.2)
+    monkeypatch.setattr(prefect_watch, "CHECK_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
         assert look(url) is ServerAnswer.SILENT
@@ -66,7 +66,7 @@ def test_a_server_is_dead_after_a_while_without_an_answer(answers, seconds):
 @pytest.fixture
 def nobody(monkeypatch):
     """An address at which nothing listens, and which is given up soon."""
-    monkeypatch.setattr(prefect_watch, "LOOK", 0.05)
+    monkeypatch.setattr(prefect_watch, "POLL_INTERVAL_S", 0.05)
     monkeypatch.setattr(prefect_watch, "REFUSED", 0.1)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -102,7 +102,7 @@ import sys
 import threading
 import time
 from coevo.flows.servers import prefect_watch
-prefect_watch.LOOK, prefect_watch.REFUSED, prefect_watch.ENDING, prefect_watch.LEAVING = 0.05, 0.1, 1.0, 0.1
+prefect_watch.POLL_INTERVAL_S, prefect_watch.REFUSED, prefect_watch.ENDING, prefect_watch.LEAVING = 0.05, 0.1, 1.0, 0.1
 
 def stuck():
     while True:

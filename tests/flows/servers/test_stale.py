@@ -25,7 +25,7 @@ def session(run, workspace):
 @pytest.fixture
 def begun(tmp_path, prefect_url, monkeypatch):
     """A session of a run in a state, as a function; and its state now."""
-    monkeypatch.setattr(stale, "GRACE", timedelta(0))
+    monkeypatch.setattr(stale, "LOCK_TIMEOUT", timedelta(0))
     create(tmp_path, "first", iterations=1)
     with temporary_settings({PREFECT_API_URL: prefect_url}), client_of(prefect_url) as client:
 
@@ -65,7 +65,7 @@ def test_one_of_a_damaged_run_is_left_alone_and_hides_no_other(begun, tmp_path):
 
 def test_one_that_has_just_begun_is_given_time(begun, tmp_path, monkeypatch):
     begin, state_of = begun
-    monkeypatch.setattr(stale, "GRACE", timedelta(minutes=5))
+    monkeypatch.setattr(stale, "LOCK_TIMEOUT", timedelta(minutes=5))
     young = [begin(Pending()), begin(Running())]
     assert stale.mark_unbegun_sessions(Workspace(tmp_path)) == stale.mark_dead_sessions(Workspace(tmp_path)) == 0
     assert [state_of(each) for each in young] == ["Pending", "Running"]

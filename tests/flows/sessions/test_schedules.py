@@ -23,7 +23,7 @@ from coevo.flows.servers.server_secret import secret_of
 from coevo.flows.servers.servers import CLIENT
 from coevo.flows.sessions import schedules
 from coevo.flows.sessions.schedules import Schedule
-from coevo.flows.sessions.session_worker import GRACE
+from coevo.flows.sessions.session_worker import STOP_TIMEOUT_S
 from coevo.flows.upkeep.branch import restore
 from coevo.flows.upkeep.publishing import complete
 from coevo.lineage.lock import in_use
@@ -64,7 +64,7 @@ def test_a_schedule_fires_and_the_next_session_goes_on_and_what_falls_due_meanwh
         wait_for(lambda: revisions(place, "nightly") >= 3)  # the first session made revisions 0 and 1
         schedules.pause(Workspace(place), "nightly")
         process.terminate()
-        process.wait(GRACE + 60)
+        process.wait(STOP_TIMEOUT_S + 60)
     assert [row.next for row in schedules.planned(Workspace(place)) if row.run == "nightly"] == [None]
     found = states(place, "nightly")
     assert [(state["iteration"], state["parent"]) for state in found][:3] == [(0, None), (1, 0), (2, 1)]

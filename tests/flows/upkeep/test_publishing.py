@@ -50,12 +50,12 @@ def test_what_a_finished_run_could_not_publish_comes_later_even_where_its_bank_w
 
 
 def test_what_takes_long_is_left_to_the_next_resume_and_then_published_once(place, paths, monkeypatch, capsys):
-    monkeypatch.setattr("coevo.flows.upkeep.publishing.AT_ONCE", 3_999)
+    monkeypatch.setattr("coevo.flows.upkeep.publishing.MAX_ENTRIES", 3_999)
     with Lineage.open(paths.lineage, place.cache) as lineage:
         publish_if_quick(place, paths, lineage, Bank(paths.bank))
         assert "4 revisions are not published yet: `coevo resume`" in capsys.readouterr().out
         assert (Cursor(paths.published).read(), (place.root / "mlflow.db").exists()) == (-1, False)
-        monkeypatch.setattr("coevo.flows.upkeep.publishing.AT_ONCE", 4_000)
+        monkeypatch.setattr("coevo.flows.upkeep.publishing.MAX_ENTRIES", 4_000)
         publish_if_quick(place, paths, lineage, Bank(paths.bank))
     assert capsys.readouterr().out == ""
     complete(place, paths)

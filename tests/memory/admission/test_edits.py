@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.entries import entry
 
 from coevo.configs.bank.admission_config import EditsAdmissionConfig
-from coevo.memory.admission.edits import SHOWN, admission, audited
+from coevo.memory.admission.edits import MAX_LINE_CHARS, admission, audited
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.edit_operations import Operation
@@ -70,7 +70,7 @@ def test_a_bad_line_takes_no_other_with_it_and_is_kept_with_its_reason():
     ]  # fmt: skip
     assert all(bool(ruling.reason) == (ruling.outcome == "rejected") for ruling in decision.operations)
     assert [ruling.line for ruling in decision.operations[:4]] == lines[:4]
-    assert len(decision.operations[4].line) == SHOWN
+    assert len(decision.operations[4].line) == MAX_LINE_CHARS
     assert decision.utility == {decision.entries[0].id: 1.0, mug.id: 1.5}
     assert decision.metrics == {
         "bank/edits/proposed": 8.0, "bank/edits/applied": 2.0, "bank/edits/rejected": 6.0, "bank/edits/removed": 0.0,
@@ -119,10 +119,10 @@ def test_rulings_survive_the_bank_and_a_second_merge_adds_none(tmp_path):
     assert decision.operations[1].line == "nonsense \\ud800 \\x1b[2J"
 
 
-@given(st.text(st.characters(codec=None), max_size=2 * SHOWN))
+@given(st.text(st.characters(codec=None), max_size=2 * MAX_LINE_CHARS))
 @settings(max_examples=100, deadline=None)
 def test_what_is_kept_for_audit_is_short_and_printable(line):
-    assert len(audited(line)) <= SHOWN
+    assert len(audited(line)) <= MAX_LINE_CHARS
     assert audited(line).isprintable()
     audited(line).encode()
 

@@ -11,7 +11,7 @@ import pytest
 from coevo.memory.bank import table as versioned
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
-from coevo.memory.bank.compaction import FEW, FRAGMENT, IDLE, compaction, counting, within
+from coevo.memory.bank.compaction import FRAGMENT, MIN_FRAGMENTS, MIN_OBSOLETE_FRAGMENTS, compaction, counting, within
 from coevo.memory.stats import Stats
 
 WRITES = 24
@@ -44,7 +44,7 @@ def written(tmp_path_factory):
 
 
 def test_many_writes_leave_few_fragments(written):
-    assert fragments(written[0]) <= FEW + 1 + IDLE
+    assert fragments(written[0]) <= MIN_FRAGMENTS + 1 + MIN_OBSOLETE_FRAGMENTS
 
 
 def test_every_version_has_the_rows_and_the_hash_that_were_recorded(written):
@@ -59,7 +59,7 @@ def test_a_write_is_one_version_and_now_and_then_another(written):
     versions = [versions["stats"] for versions, *_ in written[1]]
     steps = [after - before for before, after in pairwise(versions)]
     assert set(steps) == {1, 2}
-    assert steps.count(2) <= WRITES / IDLE
+    assert steps.count(2) <= WRITES / MIN_OBSOLETE_FRAGMENTS
 
 
 def test_no_write_leaves_a_deletion_file(written):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.batches import episode, turn
 
 from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, Subtask, figures, parse, recalls, write
-from coevo.memory.text import SCANNED, clean
+from coevo.memory.text import MAX_SCANNED_CHARS, clean
 from coevo.records.draws import generator, key
 from coevo.records.inert import flaw
 
@@ -59,7 +59,7 @@ def test_what_a_model_may_write(text, potential, success, lessons):
         "Subtask: a\nSuccess: yes",
         "Subtask: | done\nSuccess: yes",
         "Subtask: a | done\nSuccess: yes\nLesson:",
-        TEXT.ljust(SCANNED + 1),
+        TEXT.ljust(MAX_SCANNED_CHARS + 1),
     ],
 )
 def test_malformed_text_says_nothing(text):
@@ -68,7 +68,7 @@ def test_malformed_text_says_nothing(text):
 
 
 def test_a_text_of_the_greatest_length_is_read():
-    assert parse(TEXT.ljust(SCANNED)) == parse(TEXT)
+    assert parse(TEXT.ljust(MAX_SCANNED_CHARS)) == parse(TEXT)
 
 
 LINES = st.text(max_size=60).map(clean).filter(bool)

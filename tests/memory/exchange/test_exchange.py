@@ -13,9 +13,9 @@ from support.batches import entry
 
 from coevo.memory.bank.content_hash import content_hash
 from coevo.memory.exchange import exchange
-from coevo.memory.exchange.exchange import LARGEST, LONGEST_LINE, read_entries, write_entries
+from coevo.memory.exchange.exchange import MAX_FILE_BYTES, MAX_LINE_BYTES, read_entries, write_entries
 from coevo.records.arrow import ENTRIES, entries_to_table
-from coevo.records.entry import LONGEST, entry_id
+from coevo.records.entry import MAX_TEXT_CHARS, entry_id
 from coevo.utilities.errors import CoevoError
 
 BANK = (entry(), entry("plate in drawer", condition='caf\u00e9 "x"', example="\u65e5\u672c", sources=()))
@@ -101,7 +101,7 @@ def test_lines_are_text_that_people_read(tmp_path):
 
 
 def test_the_longest_text_may_have_four_bytes_a_character(tmp_path):
-    longest = entry("\U0001d52a" * LONGEST)
+    longest = entry("\U0001d52a" * MAX_TEXT_CHARS)
     write_entries([longest], tmp_path / "bank.parquet")
     assert [read.strategy for read in read_entries(tmp_path / "bank.parquet").rows.values()] == [longest.strategy]
 
@@ -135,16 +135,16 @@ def test_a_name_that_cannot_be_printed_is_refused(tmp_path):
 
 
 def test_a_file_has_so_many_entries_and_bytes_at_most(tmp_path, monkeypatch):
-    monkeypatch.setattr(exchange, "MOST", 2)
+    monkeypatch.setattr(exchange, "MAX_ENTRIES", 2)
     path = lines(tmp_path / "bank.jsonl", *map(asdict, BANK))
     assert len(read_entries(path).rows) == 2
     size = path.stat().st_size
-    monkeypatch.setattr(exchange, "LARGEST", size)
+    monkeypatch.setattr(exchange, "MAX_FILE_BYTES", size)
     assert len(read_entries(path).rows) == 2
-    monkeypatch.setattr(exchange, "LARGEST", size - 1)
+    monkeypatch.setattr(exchange, "MAX_FILE_BYTES", size - 1)
     assert refusal(path) == f"has {size} bytes: a file of entries has 1 to {size - 1}"
     monkeypatch.undo()
-    monkeypatch.setattr(exchange, "MOST", 1)
+    monkeypatch.setattr(exchange, "MAX_ENTRIES", 1)
     assert refusal(path) == "line 2: a file has at most 1 entries: split it"
 
 
@@ -166,7 +166,10 @@ FIELDS = {
     "id of another entry": (GOOD | {"id": BANK[1].id}, f"is not the hash of scope and strategy: write {BANK[0].id}"),
     "blank strategy": (named(strategy="  "), "strategy = '  ': is empty"),
     "no keywords": (GOOD | {"keywords": ""}, "keywords = '': is empty"),
-    "long": (named(strategy="x" * (LONGEST + 1)), f"has {LONGEST + 1} characters: shorten it to {LONGEST}"),
+    "long": (
+        named(strategy="x" * (MAX_TEXT_CHARS + 1)),
+        f"has {MAX_TEXT_CHARS + 1} characters: shorten it to {MAX_TEXT_CHARS}",
+    ),
     "control character": (GOOD | {"scope": "s\x1b[2J"}, "holds the control character U+001B"),
     "line break": (GOOD | {"condition": "a\nb"}, "holds the control character U+000A"),
     "bidirectional": (GOOD | {"condition": "a\u202eb"}, "holds the control character U+202E"),
@@ -299,11 +302,11 @@ def test_a_gigabyte_is_refused_in_little_memory(tmp_path):
     below = tmp_path / "below.jsonl"
     with below.open("wb") as file:
         file.write(b'{"strategy": "')
-        file.truncate(LARGEST)
+        file.truncate(MAX_FILE_BYTES)
     tracemalloc.start()
     assert f"has {2**30} bytes" in refusal(line)
     assert "is longer than" in refusal(below)
-    assert tracemalloc.get_traced_memory()[1] < 16 * LONGEST_LINE
+    assert tracemalloc.get_traced_memory()[1] < 16 * MAX_LINE_BYTES
     tracemalloc.stop()
 
 
@@ -319,12 +322,12 @@ def allocated():
 
 def test_a_text_that_compresses_well_is_refused_before_it_is_decompressed(tmp_path, request):
     path = tmp_path / "bank.parquet"
-    table = pa.Table.from_pylist([GOOD | {"strategy": "x" * (LARGEST + 1)}], schema=ENTRIES)
+    table = pa.Table.from_pylist([GOOD | {"strategy": "x" * (MAX_FILE_BYTES + 1)}], schema=ENTRIES)
     pq.write_table(table, path, compression="zstd", use_dictionary=False, write_statistics=False)
-    assert path.stat().st_size < LARGEST
+    assert path.stat().st_size < MAX_FILE_BYTES
     pool = request.getfixturevalue("allocated")
     assert "is larger than 67108864 bytes when decompressed" in refusal(path)
-    assert pool.max_memory() < LONGEST_LINE
+    assert pool.max_memory() < MAX_LINE_BYTES
 
 
 def test_a_gigabyte_of_rows_that_share_a_text_is_refused_in_little_memory(tmp_path, allocated):
@@ -333,4 +336,4 @@ def test_a_gigabyte_of_rows_that_share_a_text_is_refused_in_little_memory(tmp_pa
     # Without Arrow's own schema beside it the column reads as the string that it is.
     pq.write_table(table, tmp_path / "bank.parquet", store_schema=False, compression="zstd")
     assert "row 1: strategy has 1048576 bytes" in refusal(tmp_path / "bank.parquet")
-    assert 2**20 < allocated.max_memory() < LARGEST
+    assert 2**20 < allocated.max_memory() < MAX_FILE_BYTES

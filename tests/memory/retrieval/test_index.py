@@ -15,7 +15,7 @@ from coevo.memory.clusters import Cluster, Clusters
 from coevo.memory.library import Library
 from coevo.memory.retrieval import postings
 from coevo.memory.retrieval.index import Index
-from coevo.memory.retrieval.scorer import FEW, NEVER, top
+from coevo.memory.retrieval.scorer import MAX_FULL_SORT, NEVER, top
 from coevo.records.draws import generator, key
 
 FIELDS = ("strategy", "condition", "example", "keywords")
@@ -93,10 +93,10 @@ def test_k_limits_and_zero_retrieves_nothing():
     assert [len(Index(entries, TfidfConfig(k=k)).search("mug", "")) for k in (0, 3, 20)] == [0, 3, 9]
 
 
-@pytest.mark.parametrize("many", [postings.MANY, -1])
+@pytest.mark.parametrize("many", [postings.MAX_EXHAUSTIVE_POSTINGS, -1])
 @pytest.mark.parametrize("scoped", [True, False])
 def test_zero_retrieves_nothing_whether_or_not_all_words_are_read(many, scoped, monkeypatch):
-    monkeypatch.setattr(postings, "MANY", many)
+    monkeypatch.setattr(postings, "MAX_EXHAUSTIVE_POSTINGS", many)
     entries = [entry("mug a", scope="lotus"), entry("mug b", scope="maple"), entry("cup c", scope="ivy")]
     index = Index(entries, TfidfConfig(k=0, scoped=scoped))
     assert [index.search(query, scope) for query in ("mug", "plate") for scope in ("lotus", "ivy")] == [[]] * 4
@@ -143,7 +143,7 @@ def test_the_name_of_the_scope_brings_nothing_in():
     assert len(Index(entries, TfidfConfig(k=8, scoped=False)).search("house lotus . task put mug", "lotus")) == 2
 
 
-@pytest.mark.parametrize("size", [1, 5, FEW, FEW + 1, 1000])
+@pytest.mark.parametrize("size", [1, 5, MAX_FULL_SORT, MAX_FULL_SORT + 1, 1000])
 @pytest.mark.parametrize("short", [-1, 0, 1])
 def test_the_best_come_first_and_the_earlier_of_equals(size, short):
     scores = generator(key(1, 1, "top", str(size))).integers(0, 9, size).astype(float)

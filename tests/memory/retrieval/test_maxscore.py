@@ -49,7 +49,7 @@ def test_a_sum_has_the_entries_of_all_its_words():
 
 @pytest.mark.parametrize("long", [0, 1 << 16])
 def test_words_are_added_up_in_their_order_however_many_postings_they_have(long, monkeypatch):
-    monkeypatch.setattr(postings, "LONG", long)
+    monkeypatch.setattr(postings, "MIN_POSTINGS_BY_WORD", long)
     first = ScorePart(1.0, PostingList(np.array([0, 2], np.int32), np.array([1e16, 1.0]), 1e16))
     second = ScorePart(2.0, PostingList(np.array([0], np.int32), np.array([0.5]), 0.5))
     third = ScorePart(1.0, PostingList(np.array([0, 1], np.int32), np.array([-1e16, 3.0]), 3.0))

@@ -95,7 +95,7 @@ def test_the_best_are_those_of_a_full_reading(name, monkeypatch):
     entries, kinds = common_bank(1500), [CONFIGS[name].model_copy(update={"k": k}) for k in (1, 5, 100)]
     indexes = [Index(entries[:1400], kind).over(entries[50:]) for kind in kinds]
     expected = [answers(index) for index in indexes]
-    monkeypatch.setattr(postings, "MANY", -1)
+    monkeypatch.setattr(postings, "MAX_EXHAUSTIVE_POSTINGS", -1)
     monkeypatch.setattr(postings, "SAMPLE", 1)
     for read in (1, 1 << 14):
         monkeypatch.setattr(postings, "READ", read)
@@ -106,7 +106,7 @@ def test_the_best_are_those_of_a_full_reading(name, monkeypatch):
 def test_few_entries_are_sorted_and_many_are_searched_for_the_same(name, monkeypatch):
     index = Index(common_bank(300), CONFIGS[name])
     expected = answers(index)
-    monkeypatch.setattr(postings, "FEW", 0)
+    monkeypatch.setattr(postings, "MIN_ENTRIES_SORTED", 0)
     assert answers(index) == expected
 
 
@@ -120,7 +120,7 @@ def test_the_best_are_those_of_all_scores(name):
 
 
 def test_common_words_are_skipped(monkeypatch):
-    monkeypatch.setattr(postings, "MANY", -1)
+    monkeypatch.setattr(postings, "MAX_EXHAUSTIVE_POSTINGS", -1)
     monkeypatch.setattr(postings, "READ", 100)
     entries = [entry(f"the rare{n} thing", edited=n % 5) for n in range(2000)]
     index = Index(entries, Bm25Config(type="bm25", k=1, scoped=False))

@@ -10,7 +10,7 @@ from coevo.configs.context_config import ContextConfig
 from coevo.configs.load.load import load_recipe, names
 from coevo.envs.homerules.homerules import HomeRules
 from coevo.memory.evidence.feedback_lessons import lessons
-from coevo.memory.text import LONGEST
+from coevo.memory.text import MAX_FIELD_CHARS
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.tokenizers import Guess, word_tokenizer
 from coevo.records.demonstration import Answer, Moment, Note, PastTurn
@@ -371,7 +371,7 @@ def test_a_control_token_that_only_the_whole_prompt_makes_is_none_either():
     assert made not in context.target(Answer("You observe: <x>", "go"))
 
 
-LONG = ("look into the second cabinet left of the stove before you open any drawer, since " * 3)[:LONGEST]
+LONG = ("look into the second cabinet left of the stove before you open any drawer, since " * 3)[:MAX_FIELD_CHARS]
 
 
 def test_as_many_long_lessons_as_a_recipe_retrieves_fit_its_prompts():

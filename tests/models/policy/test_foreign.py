@@ -225,7 +225,7 @@ LATER = "{{% if messages[-1].content != 'hello' %}}{}{{% endif %}}"
 )
 def test_a_template_without_end_or_measure_is_given_up(source, said, monkeypatch):
     if "0.1 s" in said:
-        monkeypatch.setattr(template, "SECONDS", 0.1)
+        monkeypatch.setattr(template, "RENDER_TIMEOUT_S", 0.1)
     refused(source, said)
 
 

@@ -125,12 +125,12 @@ def session(policy_path, **settings):
 def test_a_trainer_checks_its_first_samples_only(policy_path, samples_path, empty_path, joined, monkeypatch):
     strict = session(policy_path)
     strict.update(str(empty_path), [0])
-    monkeypatch.setattr(training_session, "MOST", -1.0)
+    monkeypatch.setattr(training_session, "MAX_FLOAT32_DIFFERENCE", -1.0)
     with pytest.raises(CoevoError, match=r"set update\.packing=rows"):
         strict.update(str(samples_path), [0])
     monkeypatch.undo()
     strict.update(str(samples_path), [0])
-    monkeypatch.setattr(training_session, "MOST", -1.0)
+    monkeypatch.setattr(training_session, "MAX_FLOAT32_DIFFERENCE", -1.0)
     one = strict.update(str(samples_path), [1])
     rows = session(policy_path, packing="rows")
     rows.update(str(samples_path), [0])

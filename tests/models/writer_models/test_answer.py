@@ -10,7 +10,7 @@ from support.completions import Answer, completions, said
 from support.writer_models import question
 
 from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
-from coevo.models.writer_models.answer import FILTERED, INTERRUPTED, LARGEST, After, Failure, read, reply_of
+from coevo.models.writer_models.answer import FILTERED, INTERRUPTED, MAX_BODY_BYTES, After, Failure, read, reply_of
 from coevo.models.writer_models.endpoint_writer_model import EndpointWriterModel
 from coevo.records.writing import Reply
 
@@ -42,7 +42,7 @@ NONE = {
         b'"content": "x"', b'"content": "\\ud800"'
     ),
     "compressed": gzip.compress(GOOD),
-    "huge": said("x" * LARGEST).parts()[0],
+    "huge": said("x" * MAX_BODY_BYTES).parts()[0],
 }
 
 

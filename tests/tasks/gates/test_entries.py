@@ -6,13 +6,13 @@ from support.batches import entry
 
 from coevo.memory.writers.writer import Edit
 from coevo.records.arrow import table_to_entries
-from coevo.records.entry import LONGEST
+from coevo.records.entry import MAX_TEXT_CHARS
 from coevo.tasks.gates.entries import check_bank, check_candidates, check_edits
 from coevo.tasks.gates.frame_gate import GateError
 
 BROKEN = {
     "no strategy": (entry("  "), "column='strategy'"),
-    "strategy too long": (entry("x" * (LONGEST + 1)), "column='strategy'"),
+    "strategy too long": (entry("x" * (MAX_TEXT_CHARS + 1)), "column='strategy'"),
     "no keywords": (entry("other", keywords=""), "column='keywords'"),
     "written from a panel": (entry("other", split="seen-houses"), "column='split'"),
     "an id twice": (entry(), "be_unique(column='id')"),
@@ -54,7 +54,7 @@ def test_operations_are_held_back_for_their_pool_and_their_episodes_not_for_what
     assert list(tmp_path.iterdir()) == []
     for broken, says in (
         (Edit("lotus \u202e", "", ()), "column='flaw'"),
-        (Edit("x" * (LONGEST + 1), "", ()), "column='scope'"),
+        (Edit("x" * (MAX_TEXT_CHARS + 1), "", ()), "column='scope'"),
         (Edit("lotus", "", ("1/rollout-0/t/0", "1/evaluate-seen-houses/t/0")), "column='untrained'"),
     ):
         with pytest.raises(GateError, match=r"gate edits: ") as caught:

@@ -62,6 +62,6 @@ def test_a_start_refuses_prompts_that_only_a_full_window_makes_too_long(tmp_path
 def test_a_start_does_not_wait_for_all_panels_of_a_slow_simulator(monkeypatch, seconds, measured):
     config = load_recipe(SMALL, ["evaluation.tasks=6", "evaluation.panels=[far]", "evaluation.final_panels=[]"])
     monkeypatch.setattr(module, "monotonic", count(step=6).__next__)  # the clock advances by 6 s per look
-    monkeypatch.setattr(module, "SECONDS", seconds)
+    monkeypatch.setattr(module, "GLANCE_TIMEOUT_S", seconds)
     with closing(Sums()) as env:
         assert glance(config, env).tasks == TASKS + measured
