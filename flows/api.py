@@ -98,7 +98,7 @@ def runs(*, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    from coevo.flows.history.run_standing import COLUMNS, run_rows
+    from coevo.flows.history.run_summaries import COLUMNS, run_rows
 
     return pd.DataFrame(run_rows(workspace_of(workspace)), columns=COLUMNS).set_index("run")
 
@@ -349,7 +349,7 @@ def serve(
         CoevoError: the package does not exist, the port is in use, or the server did not start.
     """
     with extras_named():
-        from coevo.flows.endpoint.model import DEFAULT
+        from coevo.flows.endpoint.request_limits import DEFAULT
         from coevo.flows.packages.serving import Address
         from coevo.flows.packages.serving import serve as serving
 

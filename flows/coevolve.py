@@ -53,9 +53,9 @@ def coevolve(
         if session.is_new:
             record_stage(session.stores.paths, FIRST_EVALUATION)
             gate_panels(session)
-            session.draft.measure(evaluate(session))
+            session.pending.measure(evaluate(session))
             if session.config.evaluation.internalization:
-                session.draft.record(internalize(session))
+                session.pending.record(internalize(session))
             committer.begin()
         while session.iteration < session.config.iterations and limit.allows(session):
             iterate(session, committer)
@@ -69,9 +69,9 @@ def iterate(session: Session, committer: Committer) -> None:
     The previous revision is committed during the rollout. A gate runs beside the steps that use its batch, and has to
     pass before their results are evaluated or committed.
     """
-    record = session.draft.record
+    record = session.pending.record
     stage = f"iteration {session.iteration + 1} of {session.config.iterations}"
-    record_stage(session.stores.paths, stage, session.draft.revision)
+    record_stage(session.stores.paths, stage, session.pending.revision)
     tasks = record(sample(session))
     episodes = record(rollout(session, tasks))
     committer.wait()
@@ -95,14 +95,14 @@ def measure(session: Session) -> None:
     if due.evaluation() or due.internalization():
         gate_panels(session)
     if due.evaluation():
-        session.draft.measure(evaluate(session))
+        session.pending.measure(evaluate(session))
     if due.internalization():
-        session.draft.record(internalize(session))
+        session.pending.record(internalize(session))
 
 
 def evolve_policy(session: Session, episodes: Sequence[Episode]) -> None:
     """Shape the episodes, keep those that ended, and update the policy as long as it learns."""
-    record = session.draft.record
+    record = session.pending.record
     shaped = record(shape(session, episodes))
     session.finish([*shaped.episodes, *shaped.rest])
     if session.due.policy():
@@ -113,7 +113,7 @@ def evolve_policy(session: Session, episodes: Sequence[Episode]) -> None:
 
 def evolve_bank(session: Session) -> None:
     """Write candidates from the latest episodes and admit what passes; when only a trial ended, skip the writer."""
-    record = session.draft.record
+    record = session.pending.record
     proposal = record(write(session)) if session.due.writer() else Proposal()
     with gate_candidates.beside(session, proposal):
         decision = record(retire(session, record(judge(session, proposal))))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from coevo.flows.history.history import time_of
 from coevo.flows.history.revision_reference import Reading, Reference, reading
-from coevo.flows.history.run_standing import readable
+from coevo.flows.history.run_summaries import readable
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import waits
 from coevo.lineage.workspace import Workspace

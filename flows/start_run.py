@@ -18,7 +18,7 @@ from coevo.flows.console.patience import patience
 from coevo.flows.console.progress import Progress
 from coevo.flows.console.progress import shown as progress_in
 from coevo.flows.console.summary import summarise
-from coevo.flows.history.run_standing import Standing, unfinished
+from coevo.flows.history.run_summaries import RunSummary, unfinished
 from coevo.flows.servers.prefect_watch import watching
 from coevo.flows.servers.servers import going_on, use_prefect
 from coevo.flows.upkeep.branch import FIXED
@@ -269,7 +269,7 @@ def head_of(workspace: Workspace, paths: RunPaths) -> Manifest | None:
         return lineage.head()
 
 
-def _announce(paths: RunPaths, workspace: Workspace, earlier: Standing | None, quiet: bool) -> None:
+def _announce(paths: RunPaths, workspace: Workspace, earlier: RunSummary | None, quiet: bool) -> None:
     """Print the name of a new run, and of an earlier one of its recipe that has not ended."""
     shown = console(quiet=quiet)
     shown.print(f"run {paths.name} in {workspace.root}", soft_wrap=True)
@@ -277,7 +277,7 @@ def _announce(paths: RunPaths, workspace: Workspace, earlier: Standing | None, q
         shown.print(f"({_state(earlier, workspace_option(workspace))})", soft_wrap=True)
 
 
-def _state(earlier: Standing, option: str) -> str:
+def _state(earlier: RunSummary, option: str) -> str:
     name = earlier.paths.name
     if earlier.process is not None:
         return f"{name} is running: process {earlier.process}"

@@ -90,7 +90,7 @@ class BankState:
     Attributes:
         version: number that grows with every change.
         trials: candidates on trial, in the order in which their trials began; part of no table.
-        standings: of entries at the last firing, by id, for retirement; part of no table.
+        retirement_counters: of entries at the last firing, by id, for retirement; part of no table.
         measurements: those of each lesson by replay, from the table of verdicts.
         span: highest minus lowest reward of an episode.
     """
@@ -109,7 +109,7 @@ class BankState:
         self.clusters = clusters
         self.barred = barred
         self.trials: list[OnTrial] = []
-        self.standings: dict[str, RetirementCounter] = {}
+        self.retirement_counters: dict[str, RetirementCounter] = {}
         self.measurements = Measurements()
         self.span = 1.0
         self.version = 0

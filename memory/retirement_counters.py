@@ -1,4 +1,4 @@
-"""Standing of the bank's entries with retirement: how long each was neither judged nor retrieved."""
+"""Counters of the bank's entries for retirement: how long each was neither judged nor retrieved."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -27,17 +27,17 @@ class RetirementCounter:
 
 
 def counted(
-    standings: Mapping[str, RetirementCounter], entries: Iterable[str], seen: Collection[str], judged: Collection[str]
+    counters: Mapping[str, RetirementCounter], entries: Iterable[str], seen: Collection[str], judged: Collection[str]
 ) -> dict[str, RetirementCounter]:
-    """Standings after a firing, by entry id; without any retrieval the bank was not shown, and no entry is unseen.
+    """Counters after a firing, by entry id; without any retrieval the bank was not shown, and no entry is unseen.
 
     Args:
-        standings: those after the firing before.
+        counters: those after the firing before.
         entries: ids of the active entries.
         seen: ids of the entries that episodes since the firing before retrieved.
         judged: ids of the entries that this firing judged.
     """
-    known = ((name, standings.get(name, RetirementCounter(name))) for name in sorted(entries))
+    known = ((name, counters.get(name, RetirementCounter(name))) for name in sorted(entries))
     return {
         name: RetirementCounter(
             name, 0 if name in judged else old.waited + 1, 0 if name in seen else old.unseen + (len(seen) > 0)
@@ -46,9 +46,9 @@ def counted(
     }
 
 
-def text(standings: Mapping[str, RetirementCounter]) -> str:
+def text(counters: Mapping[str, RetirementCounter]) -> str:
     """Canonical JSON, by id."""
-    return dumps([asdict(standings[name]) for name in sorted(standings)], sort_keys=True, indent=0)
+    return dumps([asdict(counters[name]) for name in sorted(counters)], sort_keys=True, indent=0)
 
 
 def parse(lines: str) -> dict[str, RetirementCounter]:
@@ -57,4 +57,4 @@ def parse(lines: str) -> dict[str, RetirementCounter]:
     Raises:
         CoevoError: it has another form.
     """
-    return {each.id: each for each in listed(RetirementCounter, lines, "standings")}
+    return {each.id: each for each in listed(RetirementCounter, lines, "retirement counters")}

@@ -17,8 +17,8 @@ from coevo.lineage.revision.sparse import is_sparse
 from coevo.lineage.superseded import remove_superseded
 from coevo.memory.bank.change import BankChange
 from coevo.records.entry import Entry
-from coevo.tasks.draft import PendingRevision
 from coevo.tasks.parts import Stores
+from coevo.tasks.pending_revision import PendingRevision
 from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.reporter import Silent, in_stage, reporting_to
@@ -35,11 +35,11 @@ from coevo.utilities.free_space import require_space
 
 
 @dataclass(frozen=True)
-class Sealed:
+class FrozenRevision:
     """A revision that is complete and not yet committed.
 
     Attributes:
-        draft: what was made.
+        pending: what was made.
         change: what it changes in the bank.
         entries: the bank with it.
         before: the bank without.
@@ -47,7 +47,7 @@ class Sealed:
         observed: the manifest's, likewise.
     """
 
-    draft: PendingRevision
+    pending: PendingRevision
     change: BankChange
     entries: Sequence[Entry]
     before: Sequence[Entry]
@@ -55,19 +55,19 @@ class Sealed:
     observed: dict[str, object]
 
 
-def seal(session: Session) -> Sealed:
+def freeze(session: Session) -> FrozenRevision:
     """End the revision in the making and begin the next one.
 
     State that the next rollout continues from is staged here; the commit stages the rest.
     """
     stage_artifacts(session)
-    if session.draft.proposed is not None:
-        write_proposal(session.draft.proposed, session.stores.paths.staging)
-    before, entries = session.held, session.bank.entries
-    sealed = Sealed(session.draft, session.bank.change(), entries, before, state(session), observed(session))
+    if session.pending.proposed is not None:
+        write_proposal(session.pending.proposed, session.stores.paths.staging)
+    before, entries = session.committed, session.bank.entries
+    frozen = FrozenRevision(session.pending, session.bank.change(), entries, before, state(session), observed(session))
     session.next_revision()
     session.parts.player.engine.forget()
-    return sealed
+    return frozen
 
 
 def state(session: Session) -> dict[str, object]:
@@ -81,10 +81,10 @@ def state(session: Session) -> dict[str, object]:
         **code_of_run(config).state(),
         **({"weights": session.weights} if session.weights else {}),
         "accepted_change": session.accepted,
-        "panels": {name: found.panel for name, found in session.draft.outcomes.items()},
-        "outcomes": {name: found.solved for name, found in session.draft.outcomes.items()},
-        "metrics": session.draft.metrics,
-        **waiting(session.config, session.draft.proposed),
+        "panels": {name: found.panel for name, found in session.pending.outcomes.items()},
+        "outcomes": {name: found.solved for name, found in session.pending.outcomes.items()},
+        "metrics": session.pending.metrics,
+        **waiting(session.config, session.pending.proposed),
     }
 
 
@@ -93,7 +93,7 @@ def observed(session: Session) -> dict[str, object]:
     seconds = {f"cost/seconds/{stage}": spent for stage, spent in session.seconds.items()}
     return {
         "run": session.stores.paths.name,
-        "metrics": {**session.draft.rates, **seconds, "cost/seconds/wall": perf_counter() - session.since},
+        "metrics": {**session.pending.rates, **seconds, "cost/seconds/wall": perf_counter() - session.since},
     }
 
 
@@ -108,12 +108,12 @@ class Committer:
 
     def begin(self) -> None:
         """Seal the revision in the making, and begin to commit it."""
-        sealed = seal(self._session)
-        self._label = f"r{sealed.draft.revision} commit"
-        self._running = self._thread.submit(copy_context().run, _keep, self._session.stores, sealed)
+        frozen = freeze(self._session)
+        self._label = f"r{frozen.pending.revision} commit"
+        self._running = self._thread.submit(copy_context().run, _keep, self._session.stores, frozen)
 
     def wait(self) -> None:
-        """Wait until the sealed revision is committed; raises what the commit raised.
+        """Wait until the frozen revision is committed; raises what the commit raised.
 
         Until then nothing may be staged for the next revision.
         """
@@ -128,12 +128,12 @@ class Committer:
             self.wait()
 
 
-def _keep(stores: Stores, sealed: Sealed) -> None:
+def _keep(stores: Stores, frozen: FrozenRevision) -> None:
     with reporting_to(Silent()):  # the rollout beside it reports its progress
-        manifest = commit(stores, sealed)
+        manifest = commit(stores, frozen)
         if is_sparse(stores.lineage.sizes()):
             _remove_superseded(stores)
-        publish(stores, sealed, manifest)
+        publish(stores, frozen, manifest)
 
 
 def _remove_superseded(stores: Stores) -> None:
@@ -144,14 +144,14 @@ def _remove_superseded(stores: Stores) -> None:
 
 
 @stage("commit")
-def commit(stores: Stores, sealed: Sealed) -> Manifest:
-    """Commit a sealed revision with all that is staged."""
+def commit(stores: Stores, frozen: FrozenRevision) -> Manifest:
+    """Commit a frozen revision with all that is staged."""
     staging, bank = stores.paths.staging, stores.bank
     require_space(staging, stores.lineage.sizes().get(EPISODES, 0), "the commit of a revision")
-    write_episodes(sealed.draft.episodes, staging / EPISODES)
-    bank.merge(sealed.change)
-    state = {**sealed.state, "tables": bank.hashes()}
-    return stores.lineage.commit(artifacts(staging), state, {**sealed.observed, "tables": bank.versions()})
+    write_episodes(frozen.pending.episodes, staging / EPISODES)
+    bank.merge(frozen.change)
+    state = {**frozen.state, "tables": bank.hashes()}
+    return stores.lineage.commit(artifacts(staging), state, {**frozen.observed, "tables": bank.versions()})
 
 
 def artifacts(staging: Path) -> dict[str, Path]:
@@ -160,15 +160,15 @@ def artifacts(staging: Path) -> dict[str, Path]:
 
 
 @stage("publish")
-def publish(stores: Stores, sealed: Sealed, manifest: Manifest) -> None:
+def publish(stores: Stores, frozen: FrozenRevision, manifest: Manifest) -> None:
     """Hand a committed revision to MLflow's publisher and Prefect's artifacts, and report it."""
-    commit, draft = stores.lineage.commit_hash(manifest.revision), sealed.draft
-    judged = list(sealed.change.judged)
+    commit, pending = stores.lineage.commit_hash(manifest.revision), frozen.pending
+    judged = list(frozen.change.judged)
     found = alarms(manifest, earlier(stores.lineage.manifest, manifest))
-    publication = Publication(manifest, commit, sealed.entries, sealed.before, draft.episodes, judged, found)
+    publication = Publication(manifest, commit, frozen.entries, frozen.before, pending.episodes, judged, found)
     stores.publisher.submit(publication)
     if stores.artifacts is not None:
-        stores.artifacts.submit(publication, draft.proposed)
+        stores.artifacts.submit(publication, pending.proposed)
     stores.reporter.revision(manifest)
     for alarm in found:
         stores.reporter.warn(alarm)

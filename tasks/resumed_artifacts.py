@@ -9,7 +9,7 @@ from pathlib import Path
 
 from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks import revision_artifacts as stored
-from coevo.tasks.iteration import ahead
+from coevo.tasks.iteration import prefetch
 from coevo.tasks.iteration.retrieval_quality import sources
 from coevo.tasks.play import unfinished
 from coevo.tasks.session import Session
@@ -56,8 +56,8 @@ def restore_artifacts(session: Session, head: Manifest) -> None:
 
 
 def _write_taught(session: Session, staging: Path) -> None:
-    session.taught = {task.id: task for task in sources(session).values()}  # as a resumed run reads them
-    stored.write_taught(session.taught.values(), staging)
+    session.source_tasks = {task.id: task for task in sources(session).values()}  # as a resumed run reads them
+    stored.write_source_tasks(session.source_tasks.values(), staging)
 
 
 def _write_writing(session: Session, staging: Path) -> None:
@@ -68,7 +68,7 @@ def kept_writing(session: Session) -> writing.KeptWriting:
     """Part of the writing that the revision keeps; nothing if the run has no writer model any more."""
     if session.parts.writing is None:
         return writing.KeptWriting()
-    return session.parts.writing.seal(session.draft.revision, (episode.id for episode in session.recent))
+    return session.parts.writing.freeze(session.pending.revision, (episode.id for episode in session.recent))
 
 
 def _restore_baselines(session: Session, path: Path | None, head: Manifest) -> None:
@@ -84,11 +84,11 @@ def _restore_trials(session: Session, path: Path | None, head: Manifest) -> None
 
 
 def _restore_standings(session: Session, path: Path | None, head: Manifest) -> None:
-    session.bank.standings = stored.read_standings(path)
+    session.bank.retirement_counters = stored.read_retirement_counters(path)
 
 
 def _restore_taught(session: Session, path: Path | None, head: Manifest) -> None:
-    session.taught = stored.read_taught(path)
+    session.source_tasks = stored.read_source_tasks(path)
 
 
 def _restore_unfinished(session: Session, path: Path | None, head: Manifest) -> None:
@@ -102,12 +102,12 @@ def _restore_unfinished(session: Session, path: Path | None, head: Manifest) -> 
 
 def _restore_ahead(session: Session, path: Path | None, head: Manifest) -> None:
     if path is not None and session.config.rollout.ahead and not session.accepted:
-        session.ahead = ahead.read_ahead(path)
+        session.prefetched = prefetch.read_prefetched(path)
 
 
 def _references_are_due(session: Session, exists: bool) -> bool:
     """Only a firing of the writer adds references, which hold whole episodes."""
-    fired = session.waiting or session.fired == session.draft.revision
+    fired = session.waiting or session.fired == session.pending.revision
     return fired and any(True for _ in session.references.episodes())
 
 
@@ -131,13 +131,13 @@ RESUMED = (
         _restore_trials,
     ),
     ResumedArtifact(
-        stored.STANDINGS,
-        lambda session, exists: exists or bool(session.bank.standings),
-        lambda session, staging: stored.write_standings(session.bank.standings, staging),
+        stored.RETIREMENT_COUNTERS,
+        lambda session, exists: exists or bool(session.bank.retirement_counters),
+        lambda session, staging: stored.write_retirement_counters(session.bank.retirement_counters, staging),
         _restore_standings,
     ),
     ResumedArtifact(
-        stored.TAUGHT,
+        stored.SOURCE_TASKS,
         lambda session, exists: exists or session.config.evaluation.retrieval,
         _write_taught,
         _restore_taught,
@@ -149,9 +149,9 @@ RESUMED = (
         _restore_unfinished,
     ),
     ResumedArtifact(
-        ahead.FOLDER,
+        prefetch.FOLDER,
         lambda session, exists: exists or bool(session.config.rollout.ahead),
-        lambda session, staging: ahead.write_ahead(session.ahead, staging),
+        lambda session, staging: prefetch.write_prefetched(session.prefetched, staging),
         _restore_ahead,
     ),
     ResumedArtifact(

@@ -4,8 +4,9 @@
     references/episodes.parquet    reference episodes of the writer
     baselines/baselines.json       by task id, the highest mean success of a group so far (RetroAgent's Phi)
     trials/trials.json             candidates on trial, with the rewards of their groups so far
-    standings/standings.json       firings in a row that neither judged nor retrieved an entry, for retirement
-    taught/taught.json             tasks that entries were written from, for the quality of retrieval
+    retirement_counters/
+                                   firings in a row that neither judged nor retrieved an entry, for retirement
+    source_tasks/source_tasks.json tasks that entries were written from, for the quality of retrieval
 
 A resumed or rolled-back run continues from those of its revision.
 """
@@ -20,10 +21,10 @@ import pyarrow.parquet as pq
 
 from coevo.configs.run_config import RunConfig
 from coevo.lineage.lineage import Lineage
-from coevo.memory import retirement_counters, taught, trials
+from coevo.memory import retirement_counters, source_tasks, trials
 from coevo.memory.evidence.references import References
 from coevo.memory.retirement_counters import RetirementCounter
-from coevo.memory.taught import Taught
+from coevo.memory.source_tasks import SourceTask
 from coevo.memory.trials import OnTrial
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.episode import Episode
@@ -31,7 +32,7 @@ from coevo.records.task import key_by
 
 # Names of the artifacts; the file of one with JSON has its name, too.
 EPISODES, REFERENCES = "episodes", "references"
-BASELINES, TRIALS, STANDINGS, TAUGHT = "baselines", "trials", "standings", "taught"
+BASELINES, TRIALS, RETIREMENT_COUNTERS, SOURCE_TASKS = "baselines", "trials", "retirement_counters", "source_tasks"
 PARQUET = "episodes.parquet"
 
 
@@ -93,24 +94,24 @@ def read_trials(directory: Path | None) -> list[OnTrial]:
     return [] if directory is None else trials.parse(_read(directory, TRIALS))
 
 
-def write_standings(standings: Mapping[str, RetirementCounter], staging: Path) -> None:
-    """Stage the standings of entries for the commit."""
-    _write(retirement_counters.text(standings), STANDINGS, staging)
+def write_retirement_counters(counters: Mapping[str, RetirementCounter], staging: Path) -> None:
+    """Stage the retirement counters of entries for the commit."""
+    _write(retirement_counters.text(counters), RETIREMENT_COUNTERS, staging)
 
 
-def read_standings(directory: Path | None) -> dict[str, RetirementCounter]:
-    """Standings of a committed artifact, by entry id; none for None."""
-    return {} if directory is None else retirement_counters.parse(_read(directory, STANDINGS))
+def read_retirement_counters(directory: Path | None) -> dict[str, RetirementCounter]:
+    """Retirement counters of a committed artifact, by entry id; none for None."""
+    return {} if directory is None else retirement_counters.parse(_read(directory, RETIREMENT_COUNTERS))
 
 
-def write_taught(tasks: Iterable[Taught], staging: Path) -> None:
+def write_source_tasks(tasks: Iterable[SourceTask], staging: Path) -> None:
     """Stage the tasks that entries were written from for the commit."""
-    _write(taught.text(tasks), TAUGHT, staging)
+    _write(source_tasks.text(tasks), SOURCE_TASKS, staging)
 
 
-def read_taught(directory: Path | None) -> dict[str, Taught]:
+def read_source_tasks(directory: Path | None) -> dict[str, SourceTask]:
     """Tasks of a committed artifact, by id; none for None."""
-    return {} if directory is None else taught.parse(_read(directory, TAUGHT))
+    return {} if directory is None else source_tasks.parse(_read(directory, SOURCE_TASKS))
 
 
 def _write(text: str, name: str, staging: Path) -> None:

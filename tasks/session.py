@@ -10,12 +10,12 @@ from coevo.memory.retrieval.index import Index
 from coevo.records.draws import Key, key
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode, played
-from coevo.tasks.draft import PendingRevision, PlayedBatch, Position
 from coevo.tasks.parts import Parts, Stores
-from coevo.tasks.play.arms import Arms
+from coevo.tasks.pending_revision import PendingRevision, PlayedBatch, Position
 from coevo.tasks.play.retrieve import Experience, index_of, is_shown, recall
 from coevo.tasks.play.slots import Slots
-from coevo.tasks.revision_artifacts import read_taught, references_of
+from coevo.tasks.play.treatment_groups import TreatmentGroups
+from coevo.tasks.revision_artifacts import read_source_tasks, references_of
 from coevo.tasks.schedule import Due
 
 
@@ -27,7 +27,7 @@ class Session:
         self.parts = parts
         self.stores = stores
         self.iteration = 0
-        self.sealed_at = 0
+        self.frozen_at = 0
         self.fired = 0
         self.accepted: list[str] = []
         self.weights: dict[str, str] = {}
@@ -36,28 +36,28 @@ class Session:
         self.ended: list[Episode] = []
         self.baselines: dict[str, float] = {}
         self.references = references_of(config, None)
-        self.taught = read_taught(None)
+        self.source_tasks = read_source_tasks(None)
         self.slots = Slots()
-        self.ahead: PlayedBatch | None = None
-        self.arms: Arms | None = None
+        self.prefetched: PlayedBatch | None = None
+        self.treatment_groups: TreatmentGroups | None = None
         self.bank = BankState.stored(stores.bank, config.bank, config.clusters)
         low, high = parts.env.reward_range
         self.bank.span = high - low
         self._index = None if config.bank is None else index_of(stores.bank, config, self.bank.clusters)
         self._indexed = self.bank.version
-        self.draft = PendingRevision(revision=0)
-        self.held: list[Entry] = list(self.bank.entries)
+        self.pending = PendingRevision(revision=0)
+        self.committed: list[Entry] = list(self.bank.entries)
         self.seconds: dict[str, float] = {}
         self.since = perf_counter()
 
     @property
     def here(self) -> Position:
         """The present iteration."""
-        return Position(self.draft.revision, self.iteration)
+        return Position(self.pending.revision, self.iteration)
 
     def beyond(self) -> Position:
         """The next one."""
-        return Position(self.draft.revision + self.due.commit(), self.iteration + 1)
+        return Position(self.pending.revision + self.due.commit(), self.iteration + 1)
 
     def key(self, stage: str, at: Position | None = None) -> Key:
         """Root of a stage's draws in an iteration; in this one where none is named."""
@@ -67,13 +67,13 @@ class Session:
     @property
     def is_new(self) -> bool:
         """Return True if revision 0 is not committed yet."""
-        return self.draft.revision == 0
+        return self.pending.revision == 0
 
     @property
     def due(self) -> Due:
         """Steps that are due in this iteration."""
         entries, trains = len(self.bank.entries), self.parts.trainer is not None
-        return Due(self.config, self.draft.revision, self.iteration, entries, trains)
+        return Due(self.config, self.pending.revision, self.iteration, entries, trains)
 
     def finish(self, episodes: Sequence[Episode]) -> None:
         """Keep the episodes that this iteration has ended: for the commit, for counters, and for the writer.
@@ -82,7 +82,7 @@ class Session:
         """
         ended = self.slots.finish(episodes)
         self.ended = played(ended)
-        self.draft.episodes.extend(ended)
+        self.pending.episodes.extend(ended)
         if self.due.bank():
             self.recent.extend(episode for episode in ended if episode.teaches)
         else:
@@ -91,11 +91,11 @@ class Session:
     def fire(self) -> None:
         """Mark the episodes so far as used by the writer."""
         self.recent.clear()
-        self.fired = self.draft.revision
+        self.fired = self.pending.revision
 
     def wait_for(self, proposed: Pending) -> None:
         """Leave the bank as it is; the run stops after this revision until a person has decided."""
-        self.draft.proposed = proposed
+        self.pending.proposed = proposed
         self.waiting = True
 
     def index(self) -> Index | None:
@@ -141,8 +141,8 @@ class Session:
 
     def next_revision(self) -> None:
         """Begin the revision after this one; its clock starts now."""
-        self.held, self.sealed_at = list(self.bank.entries), self.iteration
-        self.draft = PendingRevision(revision=self.draft.revision + 1)
+        self.committed, self.frozen_at = list(self.bank.entries), self.iteration
+        self.pending = PendingRevision(revision=self.pending.revision + 1)
         self.bank.settle()
         self.accepted = []
         self.seconds.clear()

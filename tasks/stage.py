@@ -32,11 +32,11 @@ class Numbered(Protocol):
 
 
 @runtime_checkable
-class Drafting(Protocol):
-    """An argument that has the revision a stage works on: a session, or a sealed revision."""
+class HasPending(Protocol):
+    """An argument that has the revision a stage works on: a session, or a frozen revision."""
 
     @property
-    def draft(self) -> Numbered:
+    def pending(self) -> Numbered:
         """The revision in the making."""
 
 
@@ -126,7 +126,7 @@ def _silent(body: Callable[[], R]) -> Callable[[], R]:
 
 def _revision(arguments: Iterable[object]) -> int | None:
     """Number of the revision in the making that a stage works on; None where no argument has one."""
-    return next((given.draft.revision for given in arguments if isinstance(given, Drafting)), None)
+    return next((given.pending.revision for given in arguments if isinstance(given, HasPending)), None)
 
 
 def stage(name: str, retries: int = 0) -> Callable[[Callable[P, R]], Stage[P, R]]:

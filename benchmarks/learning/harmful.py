@@ -139,7 +139,7 @@ def _replay(env: Environment[object], lessons: Sequence[MeasuredLesson], draw: K
         return [
             [
                 reward
-                for entry in trial.taught
+                for entry in trial.sources
                 for reward in rewards(
                     env,
                     tasks[entry.id],

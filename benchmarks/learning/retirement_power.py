@@ -62,7 +62,7 @@ def played(setting: str, seed: int, iterations: int) -> BenchResult:
 
 def figures(session: Session) -> Mapping[str, float]:
     """Figures of one more iteration."""
-    episodes, metrics = iterate(session), session.draft.metrics
+    episodes, metrics = iterate(session), session.pending.metrics
     known = truth(session.config, session.iteration)
     return {
         "success": fmean(episode.success for episode in episodes),

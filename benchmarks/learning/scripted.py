@@ -20,7 +20,7 @@ from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import build, save
 from coevo.records.draws import extend, key
 from coevo.records.episode import Completion, Episode
-from coevo.tasks.commit import commit, seal
+from coevo.tasks.commit import commit, freeze
 from coevo.tasks.parts import Stores
 from coevo.tasks.play.attempt import Running
 from coevo.tasks.play.play import Player
@@ -63,18 +63,18 @@ def scripted(root: Path, config: RunConfig) -> Iterator[Session]:
         stores = Stores(paths, Bank(paths.bank), lineage, nothing, Silent())
         session = Session(config, replace(parts, player=expert), stores)
         save(policy, paths.staging / "policy")
-        commit(stores, seal(session))
+        commit(stores, freeze(session))
         yield session
 
 
 def iterate(session: Session) -> list[Episode]:
     """One iteration of a frozen policy, in which the writer fires; its episodes."""
-    record = session.draft.record
+    record = session.pending.record
     played = record(shape(session, record(rollout(session, record(sample(session))))))
     session.finish(played.episodes)
     record(credit(session))
     proposal = record(write(session))
     record(admit(session, proposal, record(retire(session, record(judge(session, proposal))))))
     session.iteration += 1
-    session.draft.episodes.clear()
+    session.pending.episodes.clear()
     return list(played.episodes)

@@ -9,7 +9,7 @@ from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.flows.history import history
 from coevo.flows.history.revision_reference import reading
-from coevo.flows.history.run_standing import Standing, run_row, standings
+from coevo.flows.history.run_summaries import RunSummary, run_row, run_summaries
 from coevo.lineage.lock import holder
 
 SHOWN = ("run", "recipe", "status", "stage", "iteration", "success")
@@ -29,7 +29,7 @@ def runs(as_json: JsonOption = False, directory: WorkspaceOption = None) -> None
     Example: coevo runs --json
     """
     workspace = workspace_at(directory)
-    found = standings(workspace)
+    found = run_summaries(workspace)
     rows = [run_row(one) for one in found]
     if as_json:
         output.document(rows)
@@ -85,7 +85,7 @@ def _what(row: dict[str, Any]) -> str:
     return ", ".join([*filter(None, [row["what"]]), *tags, *([] if row["kept"] else ["dropped by gc"])])
 
 
-def _below(one: Standing) -> Iterator[str]:
+def _below(one: RunSummary) -> Iterator[str]:
     """Lines below the table about a run."""
     name, status = one.paths.name, one.status
     if one.parent is not None:
@@ -96,7 +96,7 @@ def _below(one: Standing) -> Iterator[str]:
         yield f"{name}: {status.reason}" if one.fault is not None else f"{name} {status.status}: {status.reason}"
 
 
-def _cells(one: Standing, row: dict[str, Any]) -> dict[str, object]:
+def _cells(one: RunSummary, row: dict[str, Any]) -> dict[str, object]:
     total = "" if one.config is None else f"/{one.config.iterations}"
     success = [f"{row[at]:.3f}" for at in ("start_success", "final_success") if row[at] is not None]
     iteration = f"{row['iteration'] or 0}{total}"

@@ -6,7 +6,7 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at, workspace_option
-from coevo.flows.endpoint.model import DEFAULT, Limits
+from coevo.flows.endpoint.request_limits import DEFAULT, Limits
 
 VersionArgument = Annotated[str, typer.Argument(metavar="MODEL/VERSION", help="Version, or MODEL@ALIAS.")]
 

@@ -11,7 +11,7 @@ from rich.filesize import decimal
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.flows.console.output import Bars, bars
-from coevo.flows.history.run_standing import faults, standings
+from coevo.flows.history.run_summaries import faults, run_summaries
 from coevo.lineage.trust import described
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.reporter import in_stage
@@ -44,7 +44,7 @@ def push(
     from coevo.lineage.remote.remote_address import to_push
 
     workspace = workspace_at(directory)
-    found = [] if runs else standings(workspace)
+    found = [] if runs else run_summaries(workspace)
     paths = [workspace.existing(name) for name in runs] if runs else [one.paths for one in found if one.revisions]
     faulty = faults(found)
     if not paths and not faulty:

@@ -26,7 +26,7 @@ def ui(
 
     Example: coevo ui --open
     """
-    from coevo.flows.history.run_standing import faults, standings
+    from coevo.flows.history.run_summaries import faults, run_summaries
     from coevo.flows.servers.browser_links import mlflow_pages, page_to, prefect_pages
     from coevo.flows.servers.end_state import name_crashed
     from coevo.flows.servers.visits import LINK, OPEN_WITHIN
@@ -43,7 +43,7 @@ def ui(
             typer.launch(page_to(url, root, name.lower()) if LINK in url else url)
     if LINK in prefect.result() + mlflow.result():
         output.line(f"A link works once, within {OPEN_WITHIN / 60:.0f} minutes; this command prints new ones.")
-    for line in (*name_crashed(Workspace(root)), *faults(standings(Workspace(root)))):
+    for line in (*name_crashed(Workspace(root)), *faults(run_summaries(Workspace(root)))):
         output.line(line)
     output.line(f"Stop them with: coevo down{f' --workspace {root}' if sample else ''}")
 

@@ -7,8 +7,9 @@ from typing import Any
 import uvicorn
 
 from coevo.flows.endpoint.endpoint_app import application
-from coevo.flows.endpoint.model import Limits, Model
+from coevo.flows.endpoint.model import Model
 from coevo.flows.endpoint.origin_guard import hosts_of
+from coevo.flows.endpoint.request_limits import Limits
 
 CONNECTIONS = 64
 """Most concurrent connections; further ones get 503."""

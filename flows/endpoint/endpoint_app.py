@@ -13,13 +13,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from coevo.flows.endpoint.model import VERSION, Limits, Model, UnfitError
+from coevo.flows.endpoint.model import VERSION, Model, UnfitError
 from coevo.flows.endpoint.origin_guard import Guard, Hosts, answer_of, refusal
+from coevo.flows.endpoint.request_limits import Limits
 from coevo.utilities.errors import nearest
 
-BODY_TIMEOUT_S = 60.0
+PATIENCE = 60.0
 """Seconds for a body to arrive."""
-MAX_DISCARDED_BYTES = 64 * 2**20
+DISCARDED = 64 * 2**20
 """Bytes of a refused body that are read and dropped: a client that is still sending does not see the answer."""
 TURN = 32
 """Bytes that a turn counts in addition to its text."""
@@ -141,15 +142,13 @@ async def _version(_: Request) -> Response:
 async def _body(request: Request, limit: int) -> bytes:
     """The body of a request; memory never holds more than the limit."""
     # A client that waits for permission to send its body, as curl does, has not sent any of it.
-    if int(request.headers.get("content-length", "0")) > (
-        limit if "expect" in request.headers else MAX_DISCARDED_BYTES
-    ):
+    if int(request.headers.get("content-length", "0")) > (limit if "expect" in request.headers else DISCARDED):
         raise _too_large(limit)
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
+        async with asyncio.timeout(PATIENCE):
             return await _read(request, limit)
     except TimeoutError:
-        raise refusal(408, f"the body did not arrive within {BODY_TIMEOUT_S:g} s") from None
+        raise refusal(408, f"the body did not arrive within {PATIENCE:g} s") from None
     except ClientDisconnect:
         raise refusal(400, "the body ended early") from None
 
@@ -160,7 +159,7 @@ async def _read(request: Request, limit: int) -> bytes:
         size += len(part)
         if size <= limit:
             kept += part
-        elif size > MAX_DISCARDED_BYTES:
+        elif size > DISCARDED:
             break
     if size > limit:
         raise _too_large(limit)

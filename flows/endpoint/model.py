@@ -1,7 +1,6 @@
-"""The model behind the endpoint: a package, loaded and asked by coevo's own code within the limits of a request."""
+"""The model behind the endpoint: a package, loaded and asked by coevo's own code."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
@@ -9,27 +8,8 @@ from typing import Any
 
 from coevo.tasks.package.agent import Agent, TurnRequest
 from coevo.tasks.package.package import Package
-from coevo.tasks.package.pyfunc import ANY_SEED
+from coevo.tasks.package.signature import ANY_SEED
 from coevo.utilities.errors import CoevoError
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Largest request of an endpoint.
-
-    Attributes:
-        body: bytes of a request.
-        rows: rows of a request.
-        text: bytes of all text in a row, in UTF-8; a token takes at least one.
-    """
-
-    body: int
-    rows: int
-    text: int
-
-
-DEFAULT = Limits(body=4 * 2**20, rows=256, text=64 * 2**10)
-
 
 VERSION = version("mlflow")
 """Version of MLflow whose scoring server the endpoint answers like."""

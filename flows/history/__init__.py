@@ -1,6 +1,6 @@
 """Reading runs: their revisions, their cost, and comparisons.
 
-Read ``revision_reference`` first (``RUN@N``, and a run at a revision), then ``history``. ``run_standing`` lists the
+Read ``revision_reference`` first (``RUN@N``, and a run at a revision), then ``history``. ``run_summaries`` lists the
 runs of a workspace. ``evaluations``, ``expenses`` and ``comparison`` compare runs; ``verdicts`` are the measured
 gains of entries.
 """

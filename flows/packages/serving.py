@@ -9,7 +9,7 @@ from pathlib import Path
 
 from coevo.configs.proxies import reach_directly
 from coevo.flows.console.interrupt import at_once
-from coevo.flows.endpoint.model import Limits
+from coevo.flows.endpoint.request_limits import Limits
 from coevo.flows.history.revision_reference import Reference, reading
 from coevo.flows.packages.make_package import package
 from coevo.flows.packages.proof import prove

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from coevo.flows.history import history
 from coevo.flows.history.expenses import Expense, expenses
 from coevo.flows.history.revision_reference import Reading
-from coevo.flows.history.run_standing import standing
+from coevo.flows.history.run_summaries import run_summary
 from coevo.flows.history.verdicts import latest_credits, ruling_row, verdict_row
 from coevo.flows.report.graph import Offshoot, offshoots
 from coevo.flows.report.lives import COLUMNS, Life, extremes, lives
@@ -27,10 +27,10 @@ TOLD_COLUMNS = ("id", "instruction", "success", "turns.list.element.action")
 
 @dataclass(frozen=True)
 class Story:
-    """Origin of an entry: ``taught`` are rows of ``TOLD_COLUMNS``; ``verdicts`` and ``rulings`` concern the entry."""
+    """Origin of an entry: ``episodes`` are rows of ``TOLD_COLUMNS``; ``verdicts`` and ``rulings`` concern the entry."""
 
     life: Life
-    taught: tuple[Mapping[str, Any], ...]
+    episodes: tuple[Mapping[str, Any], ...]
     verdicts: tuple[Mapping[str, Any], ...]
     rulings: tuple[Mapping[str, Any], ...]
 
@@ -92,7 +92,7 @@ def facts(opened: Reading, workspace: Workspace) -> ReportData:
     stories = _stories(opened, [*highest, *lowest], judged, rulings)
     return ReportData(
         name=opened.name,
-        status=standing(opened.paths, workspace).status,
+        status=run_summary(opened.paths, workspace).status,
         manifests=manifests,
         commits=opened.lineage.commits()[: last + 1],
         kept=frozenset(opened.lineage.retained()),

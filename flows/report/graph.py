@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coevo.flows.history.history import happened, is_rollback, predecessor, trail
-from coevo.flows.history.run_standing import readable
+from coevo.flows.history.run_summaries import readable
 from coevo.flows.report.charts import WIDTH, Scale
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest

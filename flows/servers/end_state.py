@@ -15,7 +15,7 @@ from prefect.events.schemas.automations import AutomationCore, Posture
 from prefect.states import Cancelled, Completed
 
 from coevo.envs.registry import find
-from coevo.flows.history.run_standing import Standing, standing, standings
+from coevo.flows.history.run_summaries import RunSummary, run_summaries, run_summary
 from coevo.flows.servers.servers import use_prefect
 from coevo.flows.servers.stale import mark_crashed
 from coevo.lineage.lock import writer_lock
@@ -44,7 +44,7 @@ def name_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None
     if not (state.is_completed() or state.message == INTERRUPTED):
         return
     workspace = Workspace(Path(flow_run.parameters["workspace"]))
-    found = standing(workspace.run(flow_run.parameters["run"]), workspace)
+    found = run_summary(workspace.run(flow_run.parameters["run"]), workspace)
     if flow.name == "session" and found.status.status != "waiting":
         return
     message = f"{found.status}; {time_line(found.revisions)}"
@@ -56,13 +56,13 @@ def name_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None
 
 def name_crashed(workspace: Workspace) -> list[str]:
     """Tell MLflow and Prefect of the runs whose process was killed; return a line for each that could not be told."""
-    crashed = [found for found in standings(workspace) if found.status.status == "crashed"]
+    crashed = [found for found in run_summaries(workspace) if found.status.status == "crashed"]
     if crashed:
         use_prefect(workspace.root)
     return [line for found in crashed for line in _name_crashed(found, workspace)]
 
 
-def _name_crashed(found: Standing, workspace: Workspace) -> Iterator[str]:
+def _name_crashed(found: RunSummary, workspace: Workspace) -> Iterator[str]:
     try:
         workspace.trust.demand(found.paths.name, found.paths.read_config())
         with writer_lock(found.paths):

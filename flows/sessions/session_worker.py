@@ -70,13 +70,13 @@ def work(workspace: Workspace) -> int:
     """
     named = bool(os.environ.get("PREFECT_API_URL"))
     url = use_prefect(workspace.root)
-    from coevo.flows.history.run_standing import faults, standings
+    from coevo.flows.history.run_summaries import faults, run_summaries
     from coevo.flows.sessions.schedules import POOL, prepare_server
 
     prepare_server(workspace)
     pages = f"Prefect is at {url.removesuffix('/api')}" if named else "`coevo ui` shows them"
     line(f"Running scheduled sessions of {workspace.root}. {pages}. Stop with Ctrl-C.")
-    for problem in faults(standings(workspace)):
+    for problem in faults(run_summaries(workspace)):
         line(problem)
     looker = Looker(workspace, url, restarts=not named)
     with runner_storage() as variables:

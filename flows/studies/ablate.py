@@ -146,7 +146,7 @@ def _points(rows: Sequence[ArmRow]) -> Iterator[tuple[str, float]]:
 
 
 def _marks(result: StudyResult) -> dict[str, list[ArmMean]]:
-    """Arms by metric, the reference first."""
+    """TreatmentGroups by metric, the reference first."""
     base, found = result.study.base.name, dict[str, list[ArmMean]]()
     for row in sorted(result.rows, key=lambda row: row.arm != base):
         if row.mean is not None:

@@ -117,7 +117,7 @@ def check_parts(runs: list[StudyRun]) -> None:
 
 
 def hours_of(runs: list[StudyRun]) -> dict[str, float]:
-    """Rough hours that one run of each arm takes on this machine. Arms of equal prompts share a rehearsal.
+    """Rough hours that one run of each arm takes on this machine. TreatmentGroups of equal prompts share a rehearsal.
 
     Raises:
         CoevoError: an arm cannot start here, as its first turns show, or the shape of its model is not known.

@@ -63,38 +63,38 @@ def pull(name: str, workspace: Workspace, store: Store, open_bank: OpenBank, met
         if theirs is None:
             raise CoevoError(f"remote {store.label}: it has no run {name!r}: push it first")
         here = Repository(run.lineage, workspace.cache).commits() if run.lineage.is_dir() else []
-        standing = HistoryComparison(here, theirs.commits)
-        _check_standing(run, theirs, store, standing)
+        comparison = HistoryComparison(here, theirs.commits)
+        _check_comparison(run, theirs, store, comparison)
         with cache_lock(workspace.cache):  # fetched files belong to no run yet, and no process may collect them
             arrival = fetch(run, theirs, Objects(store, workspace.cache, meter), scratch)
             check_bank(arrival, open_bank, f"remote {store.label}: run {name!r}")
             with runs_lock(workspace.root):
-                _arrive(run, workspace, arrival, standing if there else None, open_bank)
+                _arrive(run, workspace, arrival, comparison if there else None, open_bank)
     return Transferred(name, len(here) - 1 if here else None, len(theirs.commits) - 1, arrival.moved)
 
 
 def _arrive(
-    run: RunPaths, workspace: Workspace, arrival: Arrival, standing: HistoryComparison | None, open_bank: OpenBank
+    run: RunPaths, workspace: Workspace, arrival: Arrival, comparison: HistoryComparison | None, open_bank: OpenBank
 ) -> None:
-    """Update the run of a standing, or create the run, which another process may have done meanwhile."""
-    if standing is not None:
-        _update(run, workspace, arrival, standing, open_bank)
+    """Update the run of a comparison, or create the run, which another process may have done meanwhile."""
+    if comparison is not None:
+        _update(run, workspace, arrival, comparison, open_bank)
     else:
         workspace.check_vacant(run.name)
         _create(run, workspace, arrival, open_bank)
 
 
-def _check_standing(run: RunPaths, theirs: Bundle, store: Store, standing: HistoryComparison) -> None:
+def _check_comparison(run: RunPaths, theirs: Bundle, store: Store, comparison: HistoryComparison) -> None:
     remedy = "name another workspace"
-    if standing.diverged:
-        raise CoevoError(f"run {run.name!r} is not the one at {store.label}: {standing.parted()}: {remedy}")
-    if standing.ahead:
+    if comparison.diverged:
+        raise CoevoError(f"run {run.name!r} is not the one at {store.label}: {comparison.parted()}: {remedy}")
+    if comparison.ahead:
         raise CoevoError(
-            f"run {run.name!r} has revisions up to {len(standing.here) - 1}, {store.label} only up to "
-            f"{len(standing.there) - 1}: push it instead"
+            f"run {run.name!r} has revisions up to {len(comparison.here) - 1}, {store.label} only up to "
+            f"{len(comparison.there) - 1}: push it instead"
         )
     if (
-        not standing.here
+        not comparison.here
         and run.created.is_file()
         and run.created.read_text(encoding="utf-8") != theirs.record().created
     ):
@@ -116,11 +116,11 @@ def _create(run: RunPaths, workspace: Workspace, arrival: Arrival, open_bank: Op
 
 
 def _update(
-    run: RunPaths, workspace: Workspace, arrival: Arrival, standing: HistoryComparison, open_bank: OpenBank
+    run: RunPaths, workspace: Workspace, arrival: Arrival, comparison: HistoryComparison, open_bank: OpenBank
 ) -> None:
     """Update an older copy."""
     place_bank(arrival.bank, arrival.fresh, run.bank)
-    if standing.behind:
+    if comparison.behind:
         # Before the commit point: a pull that was killed here is repeated as a whole.
         run.write_config(validate(dict(arrival.record.config), source=f"the configuration of {run.name}"))
     _advance(run, workspace, arrival.bundle, open_bank)

@@ -75,7 +75,7 @@ def _sent(
     git = Git(run.lineage)
     for look in range(MAX_ATTEMPTS):
         made = compose(scratch / f"made-{look}", git, theirs)
-        _check_standing(run.name, objects.label, HistoryComparison(made.commits, theirs.commits if theirs else ()))
+        _check_comparison(run.name, objects.label, HistoryComparison(made.commits, theirs.commits if theirs else ()))
         try:
             moved = _send(run, made, objects, own, open_bank, scratch / f"content-{look}")
         except (CoevoError, OSError):
@@ -115,13 +115,13 @@ def remote_bundle(
     return held, theirs
 
 
-def _check_standing(run: str, label: str, standing: HistoryComparison) -> None:
-    if standing.diverged:
-        raise CoevoError(f"run {run!r} is not the one at {label}: {standing.parted()}: pull it to a new workspace")
-    if standing.behind:
+def _check_comparison(run: str, label: str, comparison: HistoryComparison) -> None:
+    if comparison.diverged:
+        raise CoevoError(f"run {run!r} is not the one at {label}: {comparison.parted()}: pull it to a new workspace")
+    if comparison.behind:
         raise CoevoError(
-            f"run {run!r} has revisions up to {len(standing.here) - 1}, {label} up to "
-            f"{len(standing.there) - 1}: pull it first"
+            f"run {run!r} has revisions up to {len(comparison.here) - 1}, {label} up to "
+            f"{len(comparison.there) - 1}: pull it first"
         )
 
 

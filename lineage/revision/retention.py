@@ -44,21 +44,21 @@ class RunRetention:
     published: int
 
 
-def reasons(standing: RunRetention, rule: RetentionRule) -> dict[int, list[str]]:
+def reasons(state: RunRetention, rule: RetentionRule) -> dict[int, list[str]]:
     """Reasons to keep each revision that is whole now; one without a reason may be dropped."""
-    history = standing.history
+    history = state.history
     if not history:
         return {}
     head = history[-1]
-    found: dict[int, list[str]] = {revision: [] for revision in standing.retained}
+    found: dict[int, list[str]] = {revision: [] for revision in state.retained}
     _note(found, [0], "reference policy")
     _note(found, [head.revision], "last revision")
-    for name, revision in sorted(standing.names.items()):
+    for name, revision in sorted(state.names.items()):
         _note(found, [revision], f"tag {name}")
     if head.state["config"]["bank"] is not None:
         waiting = trail_since(history.__getitem__, head, head.state["fired"])
         _note(found, waiting, "episodes that the writer has yet to see")
-    _note(found, range(standing.published + 1, len(history)), "not published")
+    _note(found, range(state.published + 1, len(history)), "not published")
     if rule == RetentionRule():
         return {revision: why or [NO_RULE] for revision, why in found.items()}
     return {revision: [*why, *rule.reasons(revision, head.revision)] for revision, why in found.items()}

@@ -18,14 +18,14 @@ class Trial:
 
     Attributes:
         added: entries added to those of the bank.
-        taught: entries whose source tasks are played.
+        sources: entries whose source tasks are played.
         removed: entries taken out of the bank.
         read: entries of the bank; the tasks that retrieved them are played.
         first: number of the first replica; an earlier replay has played those before.
     """
 
     added: Sequence[Entry] = ()
-    taught: Sequence[Entry] = ()
+    sources: Sequence[Entry] = ()
     removed: Sequence[Entry] = ()
     read: Sequence[Entry] = ()
     first: int = 0
@@ -34,8 +34,8 @@ class Trial:
 Replay = Callable[[Sequence[Trial], int], Sequence[Sequence[float]]]
 """``replay(trials, replicas)``: rewards of so many replicas of each task, trial by trial.
 
-Trials with the same ``taught`` and ``read`` play the same tasks with the same draws in the same order, so their rewards
-pair by position. The reward of an episode that the environment lost is NaN; its pair says nothing.
+Trials with the same ``sources`` and ``read`` play the same tasks with the same draws in the same order, so that their
+rewards pair by position. The reward of an episode that the environment lost is NaN; its pair says nothing.
 """
 
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from coevo.configs.update.advantage_config import GigpoConfig
-from coevo.models.advantages.groups import centred, normalised, taught, zero_variance
+from coevo.models.advantages.groups import centred, normalised, used_rows, zero_variance
 from coevo.models.advantages.trajectory import Advantages, Trajectory, roundings, totals
 from coevo.records.arrays import Floats
 from coevo.utilities.errors import CoevoError
@@ -32,7 +32,7 @@ def advantages(trajectories: Sequence[Trajectory], config: GigpoConfig) -> Advan
     steps = _relative(returns, anchors, per_turn, config)
     combined = np.repeat(episodes, turns) + config.weight * steps
     by_turn = np.split(combined, np.cumsum(turns)[:-1])
-    used = taught([bool(values.any()) for values in by_turn[: len(turns)]], groups, config.drop_zero_variance)
+    used = used_rows([bool(values.any()) for values in by_turn[: len(turns)]], groups, config.drop_zero_variance)
     tokens = [np.repeat(values, each.lengths) for values, each in zip(by_turn, trajectories, strict=False)]
     alone = zero_variance(returns, anchors, per_turn)
     metrics = {

@@ -69,7 +69,7 @@ def _varies(values: Floats, group: NDArray[np.intp], slack: Floats | None) -> bo
     return varies(values[group], None if slack is None else float(slack[group].max()))
 
 
-def taught(moved: Sequence[bool], groups: Sequence[Hashable], drop: bool) -> NDArray[np.bool_]:
+def used_rows(moved: Sequence[bool], groups: Sequence[Hashable], drop: bool) -> NDArray[np.bool_]:
     """Mask of episodes that enter the update: all, or with ``drop`` the groups in which any moved, [episodes]."""
     touched = np.asarray(moved, dtype=np.bool_)
     mask = np.full(len(touched), not drop)

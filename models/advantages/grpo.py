@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from coevo.configs.update.advantage_config import GrpoConfig
-from coevo.models.advantages.groups import normalised, taught
+from coevo.models.advantages.groups import normalised, used_rows
 from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, roundings, totals
 
 
@@ -11,5 +11,5 @@ def advantages(trajectories: Sequence[Trajectory], config: GrpoConfig) -> Advant
     """(R - mean) / (std + epsilon) within each group; 0 if all are equal."""
     groups = [each.group for each in trajectories]
     values = normalised(totals(trajectories), groups, config.ddof, config.epsilon, roundings(trajectories))
-    used = taught((values != 0.0).tolist(), groups, config.drop_zero_variance)
+    used = used_rows((values != 0.0).tolist(), groups, config.drop_zero_variance)
     return of_episodes(trajectories, values, used, centred=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from coevo.configs.update.advantage_config import MeanConfig
-from coevo.models.advantages.groups import centred, taught
+from coevo.models.advantages.groups import centred, used_rows
 from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, roundings, totals
 
 
@@ -11,5 +11,5 @@ def advantages(trajectories: Sequence[Trajectory], config: MeanConfig) -> Advant
     """R - mean within each group."""
     groups = [each.group for each in trajectories]
     values = centred(totals(trajectories), groups, roundings(trajectories))
-    used = taught((values != 0.0).tolist(), groups, config.drop_zero_variance)
+    used = used_rows((values != 0.0).tolist(), groups, config.drop_zero_variance)
     return of_episodes(trajectories, values, used, centred=True)

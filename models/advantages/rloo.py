@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from coevo.configs.update.advantage_config import RlooConfig
-from coevo.models.advantages.groups import centred, members, taught
+from coevo.models.advantages.groups import centred, members, used_rows
 from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, roundings, totals
 
 
@@ -15,5 +15,5 @@ def advantages(trajectories: Sequence[Trajectory], config: RlooConfig) -> Advant
     values = centred(totals(trajectories), groups, roundings(trajectories))
     for group in members(groups):
         values[group] *= len(group) / np.maximum(len(group) - 1, 1)
-    used = taught((values != 0.0).tolist(), groups, config.drop_zero_variance)
+    used = used_rows((values != 0.0).tolist(), groups, config.drop_zero_variance)
     return of_episodes(trajectories, values, used, centred=True)

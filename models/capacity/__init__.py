@@ -1,5 +1,5 @@
 """Capacity: parameters, memory and time of a policy, estimated before it is built.
 
-Read ``model_shape`` first, then ``footprint`` (bytes), ``storage`` (on disk), ``iteration_time`` (seconds) and
-``devices`` (hardware).
+Read ``model_shape`` first, then ``footprint`` (bytes of memory and disk), ``iteration_time`` (seconds) and ``devices``
+(hardware).
 """

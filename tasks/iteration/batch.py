@@ -17,7 +17,7 @@ from coevo.records.entry import Entry
 from coevo.records.episode import UNSTAMPED, Episode, played
 from coevo.records.metric_names import CUT
 from coevo.records.task import Task
-from coevo.tasks.draft import PlayedBatch, Position
+from coevo.tasks.pending_revision import PlayedBatch, Position
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.retrieve import NOTHING, Experience, Retrieved, assign_clusters, link_answers, sees
 from coevo.tasks.play.slots import RolloutPlan
@@ -40,7 +40,7 @@ def play_slots(session: Session, turns: int, seen: Experience) -> list[Episode]:
     def fresh(slot: int, number: int) -> Attempt:
         task = draw(session, slot, number)
         key = extend(session.key("rollout"), task.id, slot, number)
-        return Attempt(task, 0, (), f"rollout-{session.iteration}.{slot}.{number}", session.draft.revision, key)
+        return Attempt(task, 0, (), f"rollout-{session.iteration}.{slot}.{number}", session.pending.revision, key)
 
     def show(attempt: Attempt) -> Attempt:
         return replace(attempt, entries=seen.of_task(attempt.task), recall=partial(seen.of_step, attempt.task))
@@ -83,8 +83,8 @@ def _cut_observations(session: Session, episodes: Sequence[Episode]) -> dict[str
 def _attempt(session: Session, at: Position, task: Task, replica: int, seen: Experience) -> Attempt:
     rollout, bank = session.config.rollout, session.config.bank
     shown = seen if bank is not None and sees(bank.retrieval, replica, rollout.group_size) else NOTHING
-    if session.arms is not None and session.arms.treats(task.id, replica):
-        shown = session.arms.experience(task.id, seen)
+    if session.treatment_groups is not None and session.treatment_groups.treats(task.id, replica):
+        shown = session.treatment_groups.experience(task.id, seen)
     return Attempt(
         task=task,
         replica=replica,

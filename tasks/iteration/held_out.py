@@ -8,8 +8,8 @@ from coevo.envs.base import Environment
 from coevo.records.draws import extend, key
 from coevo.records.episode import Episode
 from coevo.records.task import Panel
-from coevo.tasks.draft import Position
 from coevo.tasks.gates.episodes import EpisodeLimits
+from coevo.tasks.pending_revision import Position
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.play import Playing
 from coevo.tasks.play.retrieve import Experience

@@ -11,7 +11,7 @@ from coevo.records.draws import extend
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Task
-from coevo.tasks.draft import cost
+from coevo.tasks.pending_revision import cost
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.episode_metrics import check_losses, loss_counts, report_losses
 from coevo.tasks.session import Session
@@ -53,10 +53,10 @@ def replay(session: Session, spent: Counter[str], trials: Sequence[Trial], repli
 def _attempts(session: Session, trial: Trial, replicas: int) -> list[Attempt]:
     """Draws depend on task and replica alone: two trials on the same tasks are paired."""
     seen = session.recall(session.index_with(trial.added, trial.removed))
-    key, revision = session.key("replay"), session.draft.revision
+    key, revision = session.key("replay"), session.pending.revision
     return [
         Attempt(task, n, seen.of_task(task), "replay", revision, extend(key, task.id, n), partial(seen.of_step, task))
-        for task in [*source_tasks(session, trial.taught), *readers(session, trial.read)]
+        for task in [*source_tasks(session, trial.sources), *readers(session, trial.read)]
         for n in range(trial.first, trial.first + replicas)
     ]
 

@@ -8,7 +8,7 @@ from coevo.configs.update.update_config import UpdateConfig
 from coevo.memory.evidence.reflections import Reflected, figures, recalls
 from coevo.memory.writers.writer import Reflector
 from coevo.records.episode import Episode, played
-from coevo.tasks.draft import Result
+from coevo.tasks.pending_revision import Result
 from coevo.tasks.publish.reporter import in_stage
 from coevo.tasks.session import Session
 from coevo.tasks.writing.ask_writer_model import aside_of, ask_of
@@ -26,8 +26,8 @@ def reflected(session: Session, episodes: Sequence[Episode]) -> Result[Sequence[
     writer, writing = session.parts.writer, session.parts.writing
     # The configuration is refused where nobody reflects.
     assert isinstance(writer, Reflector)
-    with in_stage(f"r{session.draft.revision} reflect"):
-        made = writer.reflect(episodes, session.references, ask_of(writing, session.draft.revision))
+    with in_stage(f"r{session.pending.revision} reflect"):
+        made = writer.reflect(episodes, session.references, ask_of(writing, session.pending.revision))
     metrics = {f"policy/reflection/{name}": figure for name, figure in figures(made).items()}
     spent, rates = ({}, {}) if writing is None else (writing.cost(), writing.requests())
     if writing is not None and update.writer is not None and update.writer.reward == "prediction":
@@ -45,7 +45,7 @@ def panel_reflections(session: Session, panel: str, episodes: Sequence[Episode])
     # The configuration is refused where nobody reflects.
     assert isinstance(writer, Reflector)
     chosen = [episode for episode in played(episodes) if episode.teaches][:count]
-    made = writer.reflect(chosen, session.references, aside_of(session.parts.writing, session.draft.revision))
+    made = writer.reflect(chosen, session.references, aside_of(session.parts.writing, session.pending.revision))
     return {f"policy/reflection/{panel}/{name}": share for name, share in recalls(made).items()}
 
 

@@ -1,7 +1,7 @@
 """Quality of a run's own retrieval (CoEvo-RL Table 2): does a task find the entries again that it has taught?"""
 
 from coevo.memory.retrieval.quality import Quality, measure, queries_of, some, usual_sizes
-from coevo.memory.taught import Taught, by_source
+from coevo.memory.source_tasks import SourceTask, by_source
 from coevo.tasks.session import Session
 
 
@@ -22,11 +22,11 @@ def retrieval_quality(session: Session) -> dict[str, float]:
     return metrics
 
 
-def sources(session: Session) -> dict[str, Taught]:
+def sources(session: Session) -> dict[str, SourceTask]:
     """Known tasks of the source episodes of entries, of candidates on trial and of a proposal, by episode id."""
-    bank, proposed = session.bank, session.draft.proposed
+    bank, proposed = session.bank, session.pending.proposed
     candidates = [trial.entry for trial in bank.trials] + list(proposed.decision.entries if proposed else ())
-    return by_source(session.taught, [*bank.entries, *candidates])
+    return by_source(session.source_tasks, [*bank.entries, *candidates])
 
 
 def named(found: Quality, size: int | None) -> dict[str, float]:

@@ -16,7 +16,7 @@ from coevo.memory.trials import OnTrial, revisited
 from coevo.records.episode import Episode
 from coevo.records.task import Task
 from coevo.tasks.iteration.paired_replay import in_force
-from coevo.tasks.play.arms import Arms
+from coevo.tasks.play.treatment_groups import TreatmentGroups
 from coevo.tasks.session import Session
 
 
@@ -28,7 +28,7 @@ def with_revisited(session: Session, drawn: Sequence[Task]) -> list[Task]:
     return [*again, *rest[: len(drawn) - len(again)]]
 
 
-def arms(session: Session) -> Arms | None:
+def treatment_groups(session: Session) -> TreatmentGroups | None:
     """The candidates that this iteration's groups try; None if there is none."""
     bank, chosen = session.config.bank, {name: trial for name, (trial, _) in _chosen(session).items()}
     if bank is None or not chosen:
@@ -36,7 +36,7 @@ def arms(session: Session) -> Arms | None:
     # Each is searched by itself: together, several candidates would take the few places from each other.
     tried = {trial.entry.id: trial.entry for trial in chosen.values()}
     found = {name: session.recall(session.index_with([entry])) for name, entry in tried.items()}
-    return Arms(chosen, found, bank.retrieval, session.config.rollout.group_size)
+    return TreatmentGroups(chosen, found, bank.retrieval, session.config.rollout.group_size)
 
 
 def _chosen(session: Session) -> dict[str, tuple[OnTrial, Task]]:
@@ -55,5 +55,5 @@ def trial_config(session: Session) -> WithinGroupAdmissionConfig | None:
 
 def group_of(session: Session, episode: Episode) -> str:
     """The group that an episode is compared with: those of its task that had the same context."""
-    treated = session.arms is not None and session.arms.treats(episode.task.id, episode.replica)
+    treated = session.treatment_groups is not None and session.treatment_groups.treats(episode.task.id, episode.replica)
     return f"{episode.task.id}/with the candidate" if treated else episode.task.id

@@ -83,7 +83,7 @@ class AgentReply:
         return self.answer.fault or ("" if self.answer.action else Fault.NO_ACTION)
 
     def row(self) -> dict[str, Any]:
-        """The answer as JSON values, see ``coevo.tasks.package.pyfunc``."""
+        """The answer as JSON values, see ``coevo.tasks.package.signature``."""
         return {
             "text": self.text,
             "thought": self.answer.thought,

@@ -16,7 +16,7 @@ from typing import Any
 
 from coevo.lineage.packages import Packages
 from coevo.tasks.package.package import Package
-from coevo.tasks.package.pyfunc import ARTIFACT, example, signature
+from coevo.tasks.package.signature import ARTIFACT, example, signature
 from coevo.tasks.publish.mlflow.tracker import Placement
 from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, check_location, reached
 from coevo.utilities.errors import CoevoError

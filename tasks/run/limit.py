@@ -46,8 +46,8 @@ class Limit:
     def allows(self, session: Session) -> bool:
         """Return True if the next iteration may begin; within a revision it always may."""
         if session.waiting:
-            self.reason = f"revision {session.draft.revision - 1} waits for approval"
-        elif session.iteration == session.sealed_at:
+            self.reason = f"revision {session.pending.revision - 1} waits for approval"
+        elif session.iteration == session.frozen_at:
             self.reason = self.reached(session.stores.paths.root, session.iteration)
         return self.reason is None
 

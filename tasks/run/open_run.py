@@ -30,8 +30,8 @@ from coevo.models.trainer.trainer_client import Trainer
 from coevo.models.weights.tensor_file import Spec, read_layout
 from coevo.records.episode import Episode
 from coevo.tasks import revision_artifacts
-from coevo.tasks.draft import PendingRevision, Result
 from coevo.tasks.parts import Stores
+from coevo.tasks.pending_revision import PendingRevision, Result
 from coevo.tasks.placement import trainer_environment
 from coevo.tasks.publish.catchup import open_publisher
 from coevo.tasks.publish.prefect import artifacts_of
@@ -146,12 +146,12 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
     """Put the session where the run stands: before revision 0, or after its last one."""
     if head is None:
         shutil.copytree(start, session.stores.paths.staging / "policy")
-        session.draft.record(Result(None, start_metrics(start)))
+        session.pending.record(Result(None, start_metrics(start)))
         return
-    session.iteration = session.sealed_at = head.iteration
+    session.iteration = session.frozen_at = head.iteration
     session.fired = int(head.state["fired"])
     session.waiting = waits(head)
-    session.draft = PendingRevision(revision=head.revision + 1)
+    session.pending = PendingRevision(revision=head.revision + 1)
     lineage = session.stores.lineage
     restore_artifacts(session, head)
     if session.due.bank():

@@ -19,9 +19,9 @@ from coevo.models.trainer.samples import write_turns
 from coevo.records.arrays import Floats
 from coevo.records.episode import Episode, Turn
 from coevo.records.metric_names import STREAK
-from coevo.tasks.draft import Result, Shaped, Targets
 from coevo.tasks.iteration.reflect import reflected
 from coevo.tasks.iteration.trial_groups import group_of
+from coevo.tasks.pending_revision import Result, Shaped, Targets
 from coevo.tasks.placement import make_room
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name, stage, untracked
@@ -72,11 +72,11 @@ def nothing_to_compare(flat: NDArray[np.bool_], groups: Sequence[Hashable], conf
 
 def _streak(session: Session, flat: bool) -> dict[str, float]:
     """Number of iterations in a row without variance in any group, this one included; empty if it is none."""
-    draft, head = session.draft.metrics, session.stores.lineage.head()
-    before = draft if "policy/advantage/std" in draft or head is None else head.metrics
+    pending, head = session.pending.metrics, session.stores.lineage.head()
+    before = pending if "policy/advantage/std" in pending or head is None else head.metrics
     if flat:
         return {STREAK: before.get(STREAK, 0.0) + 1}
-    return {STREAK: 0.0} if STREAK in draft else {}  # of an earlier iteration of the same revision
+    return {STREAK: 0.0} if STREAK in pending else {}  # of an earlier iteration of the same revision
 
 
 def trajectories_of(

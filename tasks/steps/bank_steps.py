@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from coevo.memory.admission.admission import Decision
 from coevo.memory.admission.pending_admission import Pending, changes_anything, takes_anything
+from coevo.memory.source_tasks import SourceTask
 from coevo.memory.stats import FROM, RetrievalCounts, retrieval_counts, retrieved
-from coevo.memory.taught import Taught
 from coevo.memory.writers.writer import Evidence, Proposal
 from coevo.records.metric_names import UNREAD, UNSHOWN, UNTAKEN, UNWRITTEN
-from coevo.tasks.draft import Result
+from coevo.tasks.pending_revision import Result
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage, untracked
 from coevo.tasks.writing.ask_writer_model import ask_of
@@ -37,13 +37,13 @@ def unshown(session: Session) -> dict[str, float]:
 
     Iterations without a bank on purpose (``warmup``), or in which no episode ended, leave the number as it is.
     """
-    draft, head = session.draft.metrics, session.stores.lineage.head()
-    last = draft if session.iteration > session.sealed_at or head is None else head.metrics
+    pending, head = session.pending.metrics, session.stores.lineage.head()
+    last = pending if session.iteration > session.frozen_at or head is None else head.metrics
     before, entries = last.get(UNSHOWN, 0.0), bool(session.bank.entries)
     known = not entries or (session.due.is_warm() and any(each.turns for each in session.ended))
     shown = any(turn.retrieved for episode in session.ended for turn in episode.turns)
     now = before if not known else before + 1 if entries and not shown else 0.0
-    return {UNSHOWN: now} if now or UNSHOWN in draft else {}
+    return {UNSHOWN: now} if now or UNSHOWN in pending else {}
 
 
 def count_metrics(counts: RetrievalCounts | None) -> dict[str, float]:
@@ -67,13 +67,13 @@ def write(session: Session) -> Result[Proposal]:
     """
     bank, writer = session.config.bank, session.parts.writer
     assert bank is not None and writer is not None
-    revision, writing = session.draft.revision, session.parts.writing
+    revision, writing = session.pending.revision, session.parts.writing
     ask = ask_of(writing, revision)
     evidence = Evidence(session.recent, session.bank.library(), session.references, revision, ask)
     proposal = writer.write(evidence)
     if session.config.evaluation.retrieval:
         shown = (*session.references.episodes(), *session.recent)
-        session.taught |= {episode.task.id: Taught.of(episode.task) for episode in shown}
+        session.source_tasks |= {episode.task.id: SourceTask.of(episode.task) for episode in shown}
     spent, rates = dict[str, float](), dict[str, float]()
     if writing is not None:
         writing.refused(proposal.rejects)
@@ -96,7 +96,7 @@ def admit(session: Session, proposal: Proposal, decision: Decision) -> Result[No
     bank.proceed(decision, session.recent)
     if session.config.approval.admission == "person" and changes_anything(decision):
         change = replace(decision, begun=(), ended=())
-        session.wait_for(Pending(session.draft.revision, change, tuple(proposed), session.due.writer()))
+        session.wait_for(Pending(session.pending.revision, change, tuple(proposed), session.due.writer()))
         waiting = {"bank/proposed": float(len(proposed)), "bank/size": float(len(bank.entries))}
         return Result(None, {**decision.metrics, **waiting})
     before = {entry.id for entry in bank.entries}
@@ -117,10 +117,12 @@ def idle_firings(session: Session, name: str, used: bool | None) -> dict[str, fl
         name: of the metric.
         used: False for an idle firing; None if that is not known yet, which leaves the number as it is.
     """
-    draft = session.draft.metrics
+    pending = session.pending.metrics
     if used:
-        return {name: 0.0} if name in draft else {}  # of an earlier firing of the same revision
-    last = draft if name in draft or "bank/size" in draft else session.stores.lineage.manifest(session.fired).metrics
+        return {name: 0.0} if name in pending else {}  # of an earlier firing of the same revision
+    last = (
+        pending if name in pending or "bank/size" in pending else session.stores.lineage.manifest(session.fired).metrics
+    )
     idle = last.get(name, 0.0) + (used is False)
     return {name: idle} if idle else {}
 

@@ -13,10 +13,10 @@ from coevo.records.demonstration import Answer, Moment, Note
 from coevo.records.draws import Key, extend, key
 from coevo.records.episode import Episode
 from coevo.records.task import Panel, Task
-from coevo.tasks.draft import PanelOutcomes, Result
 from coevo.tasks.iteration.held_out import panel_of, play_panel
 from coevo.tasks.iteration.reflect import panel_reflections
 from coevo.tasks.iteration.retrieval_quality import retrieval_quality
+from coevo.tasks.pending_revision import PanelOutcomes, Result
 from coevo.tasks.play.discovery_at_k import DiscoveryAgent, discover
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics, outcome_metrics, report_losses
 from coevo.tasks.play.retrieve import Experience, recall
@@ -37,7 +37,7 @@ def evaluate(session: Session) -> Result[dict[str, PanelOutcomes]]:
         panel = panel_of(session, name)
         index = panel_index(session.parts.env, name, session.shown_index(session.updates), session.config.bank)
         seen = recall(index, key(session.config.seed, "evaluate"))
-        episodes = play_panel(session.parts.player, panel, seen, session.config.seed, session.draft.revision)
+        episodes = play_panel(session.parts.player, panel, seen, session.config.seed, session.pending.revision)
         report_losses(session.stores.reporter, episodes, name)
         check_losses(episodes, session.config.rollout.lost_limit, name)
         metrics |= outcome_metrics(episodes, name) | discovery_metrics(session, panel, seen, episodes)
@@ -71,7 +71,7 @@ def discovery_metrics(session: Session, panel: Panel, seen: Experience, first: l
 
 def learner_of(session: Session) -> DiscoveryAgent:
     """Policy and bank of the revision in the making, for repeated attempts."""
-    parts, bank, revision = session.parts, session.bank, session.draft.revision
+    parts, bank, revision = session.parts, session.bank, session.pending.revision
     return DiscoveryAgent(
         session.config,
         parts.player,

@@ -11,8 +11,8 @@ from coevo.records.draws import key
 from coevo.records.episode import Episode
 from coevo.records.intervals import paired
 from coevo.records.task import Panel
-from coevo.tasks.draft import Result, cost, under
 from coevo.tasks.iteration.held_out import panel_of, play_panel
+from coevo.tasks.pending_revision import Result, cost, under
 from coevo.tasks.play.episode_metrics import check_losses, report_losses
 from coevo.tasks.play.retrieve import NOTHING, Best, Experience, at_random, recall
 from coevo.tasks.session import Session
@@ -80,7 +80,7 @@ def _arms(session: Session, panel: Panel) -> dict[str, Experience]:
 
 
 def _play(session: Session, panel: Panel, arm: str, seen: Experience) -> Sequence[Episode]:
-    episodes = play_panel(session.parts.player, panel, seen, session.config.seed, session.draft.revision)
+    episodes = play_panel(session.parts.player, panel, seen, session.config.seed, session.pending.revision)
     report_losses(session.stores.reporter, episodes, f"{panel.name}, {arm}")
     check_losses(episodes, session.config.rollout.lost_limit, f"{panel.name}, {arm}")
     return episodes

@@ -13,10 +13,10 @@ from coevo.memory.admission.admission import Decision
 from coevo.memory.admission.rulings import allowed
 from coevo.memory.writers.writer import Proposal
 from coevo.records.episode import Episode
-from coevo.tasks.draft import Result, apart
 from coevo.tasks.iteration.paired_replay import replay
 from coevo.tasks.iteration.trial_groups import trial_config
-from coevo.tasks.play.arms import Arms
+from coevo.tasks.pending_revision import Result, apart
+from coevo.tasks.play.treatment_groups import TreatmentGroups
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage, untracked
 from coevo.tasks.writing.writer_rewards import gains_of, replayed, unmatched
@@ -32,7 +32,7 @@ def judge(session: Session, proposal: Proposal) -> Result[Decision]:
     assert admission is not None
     spent: Counter[str] = Counter()
     candidates = allowed(proposal, library.barred)
-    decision = admission.decide(candidates, library, partial(replay, session, spent), session.draft.revision)
+    decision = admission.decide(candidates, library, partial(replay, session, spent), session.pending.revision)
     update = session.config.update
     trains = update is not None and update.trains_writer("replay")
     metrics = _reward(session, proposal, decision) if trains else {}
@@ -56,7 +56,7 @@ def weigh(session: Session) -> Result[None]:
     ``bank/trial/success_lost`` is the success that trying costs, as a share of all episodes: what the treated halves
     lack compared with the control halves. Below 0, trying has gained.
     """
-    tried = session.arms
+    tried = session.treatment_groups
     if tried is None:
         return Result(None)
     ended = session.ended
@@ -72,7 +72,7 @@ def weigh(session: Session) -> Result[None]:
     return Result(None, {f"bank/trial/{name}": float(count) for name, count in counts.items()})
 
 
-def _lost(tried: Arms, episodes: Sequence[Episode]) -> float:
+def _lost(tried: TreatmentGroups, episodes: Sequence[Episode]) -> float:
     sides: dict[str, tuple[list[float], list[float]]] = {}
     for episode in episodes:
         if tried.sees(episode.replica):

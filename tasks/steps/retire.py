@@ -23,8 +23,8 @@ from coevo.memory.retirement_counters import RetirementCounter, counted
 from coevo.memory.stats import Stats, retrieved
 from coevo.records.draws import extend, generator
 from coevo.records.entry import Entry, Verdict
-from coevo.tasks.draft import Result, apart
 from coevo.tasks.iteration.paired_replay import replay
+from coevo.tasks.pending_revision import Result, apart
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 
@@ -41,8 +41,8 @@ def retire(session: Session, decision: Decision) -> Result[Decision]:
     bank = session.config.bank
     if bank is None or bank.retirement is None or not session.due.writer():
         return Result(decision)
-    config, revision, spent = bank.retirement, session.draft.revision, Counter[str]()
-    chosen, session.bank.standings = _chosen(session, config, decision)
+    config, revision, spent = bank.retirement, session.pending.revision, Counter[str]()
+    chosen, session.bank.retirement_counters = _chosen(session, config, decision)
     left_out = _credited(session, config, chosen, spent)
     found = metrics([each.verdict for each in left_out], "bank/leave_one_out") if left_out else {}
     useless = [(entry, why) for each in left_out for entry in each.candidates if (why := reason(each.verdict))]
@@ -68,7 +68,7 @@ def _measured(
     rewards = replay(session, spent, trials, config.replays) if trials else []
     sides = zip(cases, rewards[::2], rewards[1::2], strict=True)
     return [
-        (entry, measured([entry], ours, theirs, 0.0, session.draft.revision), len(ours))
+        (entry, measured([entry], ours, theirs, 0.0, session.pending.revision), len(ours))
         for (entry, _), ours, theirs in sides
     ]
 
@@ -103,7 +103,7 @@ def _gain(each: Judged) -> tuple[float, str]:
 def _chosen(
     session: Session, config: RetirementConfig, decision: Decision
 ) -> tuple[list[Entry], dict[str, RetirementCounter]]:
-    """Entries that this firing judges, of those that the latest episodes retrieved, and the standings of all after it.
+    """Entries that this firing judges, of those retrieved by the latest episodes, and the counters of all after it.
 
     Those that waited longest come first. Half of the places are for entries that the last measurement made doubtful, so
     that one that is no longer true need not wait for its turn again and again. Entries that waited equally long are
@@ -112,11 +112,11 @@ def _chosen(
     held, seen = {entry.id: entry for entry in session.bank.entries}, retrieved(session.recent)
     names = sorted((seen & held.keys()) - {entry.id for entry in decision.entries})
     drawn = [names[index] for index in generator(session.key("retire")).permutation(len(names))]
-    waited = {name: standing.waited for name, standing in session.bank.standings.items()}
+    waited = {name: counter.waited for name, counter in session.bank.retirement_counters.items()}
     order = sorted(drawn, key=lambda name: -waited.get(name, 0))
     again = [name for name in order if _is_doubtful(session.bank.measurements.of(name), config)][: config.entries // 2]
     chosen = [*again, *(name for name in order if name not in again)][: config.entries]
-    return [held[name] for name in chosen], counted(session.bank.standings, held, seen, chosen)
+    return [held[name] for name in chosen], counted(session.bank.retirement_counters, held, seen, chosen)
 
 
 def _is_doubtful(looks: Sequence[Verdict], config: RetirementConfig) -> bool:
@@ -167,7 +167,7 @@ def _unseen(session: Session, config: RetirementConfig, decision: Decision) -> R
         return []
     changed, why = {entry.id for entry in decision.entries}, f"no episode of {config.unseen} firings retrieved it"
     left = sorted((entry for entry in session.bank.entries if entry.id not in changed), key=lambda entry: entry.id)
-    return [(entry, why) for entry in left if session.bank.standings[entry.id].unseen >= config.unseen]
+    return [(entry, why) for entry in left if session.bank.retirement_counters[entry.id].unseen >= config.unseen]
 
 
 def _beyond(session: Session, config: RetirementConfig, decision: Decision) -> Reasons:

@@ -6,10 +6,10 @@ from coevo.models.rewards.rewards import unrewarded
 from coevo.records.episode import Episode, played
 from coevo.records.metric_names import UNREWARDED
 from coevo.records.task import Task
-from coevo.tasks.draft import PlayedBatch, Result, apart, cost
-from coevo.tasks.iteration.ahead import awaited, staleness
 from coevo.tasks.iteration.batch import measured, play, play_slots, tasks_of
-from coevo.tasks.iteration.trial_groups import arms, with_revisited
+from coevo.tasks.iteration.prefetch import awaited, staleness
+from coevo.tasks.iteration.trial_groups import treatment_groups, with_revisited
+from coevo.tasks.pending_revision import PlayedBatch, Result, apart, cost
 from coevo.tasks.play.episode_metrics import check_losses, outcome_metrics, report_losses, spread, unusable_metrics
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage, untracked
@@ -33,7 +33,7 @@ def rollout(session: Session, tasks: Sequence[Task]) -> Result[list[Episode]]:
 
 def _now(session: Session, tasks: Sequence[Task]) -> PlayedBatch:
     here, turns = session.here, session.config.rollout.turns
-    seen, session.arms = session.experience(here), arms(session)
+    seen, session.treatment_groups = session.experience(here), treatment_groups(session)
     episodes = play(session, here, tasks, seen) if turns is None else play_slots(session, turns, seen)
     return measured(session, episodes, seen)
 

@@ -7,8 +7,8 @@ from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.losses.writer_loss import advantages
 from coevo.models.trainer.samples import write_answers, write_samples
 from coevo.records.episode import Episode
-from coevo.tasks.draft import Result, Targets
-from coevo.tasks.iteration.ahead import check_fresh, playing_ahead
+from coevo.tasks.iteration.prefetch import check_fresh, playing_ahead
+from coevo.tasks.pending_revision import Result, Targets
 from coevo.tasks.placement import make_room
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name, stage

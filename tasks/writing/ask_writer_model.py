@@ -135,7 +135,7 @@ class Writing:
             f"cost/{part}/answer_tokens": spent.answer_tokens,
         } | priced
 
-    def seal(self, revision: int, episodes: Iterable[str]) -> KeptWriting:
+    def freeze(self, revision: int, episodes: Iterable[str]) -> KeptWriting:
         """Answers that the revision keeps: its own, and those about episodes that the writer has yet to read."""
         self._journal.drop(before=revision)
         awaited = set(episodes)

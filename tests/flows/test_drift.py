@@ -17,10 +17,10 @@ from coevo.flows.evaluate_revision import evaluate_revision
 from coevo.flows.evaluation import EvaluationRequest
 from coevo.lineage.workspace import Workspace
 from coevo.records.entry import Entry, entry_id
-from coevo.tasks.draft import Position
 from coevo.tasks.iteration.batch import tasks_of
 from coevo.tasks.iteration.held_out import limits_at
 from coevo.tasks.iteration.paired_replay import MOST_READERS, readers, source_tasks
+from coevo.tasks.pending_revision import Position
 from coevo.tasks.steps.bank_steps import write
 from coevo.tasks.steps.gate import gate_episodes
 from coevo.tasks.steps.judge import judge
@@ -132,5 +132,7 @@ def test_source_tasks_on_trial_are_played_with_the_facts_in_force(tmp_path):
         episodes = batch(session)
         assert changes(episode.task for episode in episodes) == {1}
         gate_episodes(session, episodes)
-        tried = [episode.task.id for episode in episodes if session.arms.treats(episode.task.id, episode.replica)]
+        tried = [
+            episode.task.id for episode in episodes if session.treatment_groups.treats(episode.task.id, episode.replica)
+        ]
         assert len(tried) > len({*tried}) > 0

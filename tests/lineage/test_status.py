@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 from support import small_run
 
-from coevo.flows.history.run_standing import standing
+from coevo.flows.history.run_summaries import run_summary
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import LoopRecord, RunStatus, record_reason, record_stage, recording_status, status_of
@@ -28,12 +28,12 @@ def test_the_status_says_how_the_last_process_ended(tmp_path, end, status, reaso
     with suppress(KeyboardInterrupt, RuntimeError, CoevoError, OSError), recording_status(paths):
         record_stage(paths, "iteration 4 of 40", revision=4)
         # As after a kill: the loop has recorded no end, and no process holds the lock.
-        assert standing(paths, place).status == RunStatus("crashed", "iteration 4 of 40", "its process was killed")
+        assert run_summary(paths, place).status == RunStatus("crashed", "iteration 4 of 40", "its process was killed")
         with writer_lock(paths):
-            assert standing(paths, place).status == RunStatus("running", "iteration 4 of 40")
+            assert run_summary(paths, place).status == RunStatus("running", "iteration 4 of 40")
         if end is not None:
             raise end
-    found = standing(paths, place).status
+    found = run_summary(paths, place).status
     stage = "iteration 4 of 40" if status == "failed" else "iteration 3 of 40"
     assert (found.status, found.stage) == (status, stage)
     assert found.reason.startswith(reason) and "\n" not in found.reason
@@ -94,7 +94,7 @@ def test_the_status_follows_from_the_last_revision_and_the_record_of_the_loop(ca
 def test_a_damaged_record_counts_as_none(tmp_path, text):
     paths = small_run.build(tmp_path)
     (paths.root / "status.json").write_text(text)
-    assert standing(paths, Workspace(tmp_path)).status.status == "stopped"
+    assert run_summary(paths, Workspace(tmp_path)).status.status == "stopped"
 
 
 def test_the_reason_is_the_limit_that_the_loop_reached(tmp_path):
@@ -102,4 +102,4 @@ def test_the_reason_is_the_limit_that_the_loop_reached(tmp_path):
     with recording_status(paths):
         record_stage(paths, "iteration 4 of 40", revision=4)
         record_reason(paths, "0.10 of 0.1 hours are over")
-    assert standing(paths, Workspace(tmp_path)).status.reason == "0.10 of 0.1 hours are over"
+    assert run_summary(paths, Workspace(tmp_path)).status.reason == "0.10 of 0.1 hours are over"

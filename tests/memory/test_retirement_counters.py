@@ -1,4 +1,4 @@
-"""Standing of entries between firings."""
+"""Retirement counters of entries between firings."""
 
 import pytest
 
@@ -29,14 +29,14 @@ def test_no_entry_is_unseen_while_the_bank_is_not_shown():
 
 
 def test_standings_survive_their_text():
-    standings = {name: RetirementCounter(name, 1, 2) for name in "ba"}
-    assert parse(text(standings)) == standings
-    assert text(standings) == text(dict(reversed(standings.items())))
+    counters = {name: RetirementCounter(name, 1, 2) for name in "ba"}
+    assert parse(text(counters)) == counters
+    assert text(counters) == text(dict(reversed(counters.items())))
     assert parse('[{"id": "a"}]') == {"a": RetirementCounter("a", 0, 0)}
     assert text({"a": RetirementCounter("a", 3, 2)}) == '[\n{\n"id": "a",\n"unseen": 2,\n"waited": 3\n}\n]'
 
 
 @pytest.mark.parametrize("lines", ["{", '[{"id": "a", "waited": -1}]', '[{"id": "a", "more": 1}]', '[{"waited": 1}]'])
 def test_standings_of_another_form_are_refused_in_one_line(lines):
-    with pytest.raises(CoevoError, match=r"standings cannot be read: .*roll back to another$"):
+    with pytest.raises(CoevoError, match=r"retirement counters cannot be read: .*roll back to another$"):
         parse(lines)

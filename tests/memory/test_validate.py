@@ -5,7 +5,7 @@ from dataclasses import asdict
 import pytest
 from support.batches import entry
 
-from coevo.memory.taught import parse
+from coevo.memory.source_tasks import parse
 from coevo.memory.validate import shortened, vet
 from coevo.records.entry import Entry
 from coevo.utilities.errors import CoevoError
@@ -75,5 +75,5 @@ def test_a_message_has_sixty_characters_of_a_value(value, shown):
 
 
 def test_of_several_errors_in_a_list_the_first_is_named():
-    with pytest.raises(CoevoError, match=r"taught tasks cannot be read: 0\.kind: Field required; roll back"):
+    with pytest.raises(CoevoError, match=r"source tasks cannot be read: 0\.kind: Field required; roll back"):
         parse('[{"id": "a"}, {"id": "b"}]')

@@ -56,7 +56,7 @@ def played(root, config, policy, monkeypatch):
         writing = stack.enter_context(take_up_writing(config, stores, player.engine, None))
         session = Session(config, replace(parts(config, player, None, trainer), writing=writing), stores)
         save(load(policy), paths.staging / "policy")
-        session.draft.measure(evaluate(session))
+        session.pending.measure(evaluate(session))
         with closing(Committer(session)) as keeping:
             keeping.begin()
             while session.iteration < config.iterations:

@@ -11,7 +11,7 @@ from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.writers.writer import Proposal, writer_of
 from coevo.records.task import key_by
-from coevo.tasks.commit import commit, seal
+from coevo.tasks.commit import commit, freeze
 from coevo.tasks.iteration.held_out import episode_limits
 from coevo.tasks.parts import Parts, Stores
 from coevo.tasks.publish.reporter import Silent
@@ -61,12 +61,12 @@ def parts(config, played, writer, trainer):
 
 def committed(session):
     """Its next revision, committed at once."""
-    return commit(session.stores, seal(session))
+    return commit(session.stores, freeze(session))
 
 
 def do(session, step, *arguments):
     """The value of a step; its metrics are recorded, as the loop does it."""
-    return session.draft.record(step(session, *arguments))
+    return session.pending.record(step(session, *arguments))
 
 
 def batch(session):
@@ -93,8 +93,8 @@ def iterate(session):
         gate_candidates(session, proposal)
         do(session, admit, proposal, do(session, retire, do(session, judge, proposal)))
     if session.due.evaluation():
-        session.draft.measure(evaluate(session))
-    metrics = dict(session.draft.metrics)
+        session.pending.measure(evaluate(session))
+    metrics = dict(session.pending.metrics)
     session.iteration += 1
     committed(session)
     return metrics

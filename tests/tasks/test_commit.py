@@ -34,10 +34,10 @@ def test_the_next_revision_begins_before_the_last_is_committed(session, publishe
     go, commit = Event(), module.commit
     monkeypatch.setattr(module, "commit", lambda *arguments: go.wait(60) and commit(*arguments))
     with closing(Committer(session)) as keeping:
-        session.draft.metrics["agent/success/train"] = 0.25
+        session.pending.metrics["agent/success/train"] = 0.25
         keeping.begin()
-        assert (session.draft.revision, session.draft.metrics, published) == (2, {}, [])
-        session.draft.metrics["agent/success/train"] = 0.5
+        assert (session.pending.revision, session.pending.metrics, published) == (2, {}, [])
+        session.pending.metrics["agent/success/train"] = 0.5
         session.bank.entries, session.iteration = [], 7
         go.set()
         keeping.wait()
@@ -64,7 +64,7 @@ def test_a_commit_that_the_run_waits_for_is_reported(session, published):
 
 
 def test_a_commit_that_fails_is_raised_once_where_it_is_waited_for(session, published):
-    session.draft.metrics["agent/success/train"] = float("nan")
+    session.pending.metrics["agent/success/train"] = float("nan")
     with closing(Committer(session)) as keeping:
         keeping.begin()
         with pytest.raises(CoevoError, match="agent/success/train"):
@@ -74,7 +74,7 @@ def test_a_commit_that_fails_is_raised_once_where_it_is_waited_for(session, publ
 
 
 def test_a_commit_that_fails_comes_before_what_failed_beside_it(session, published):
-    session.draft.metrics["agent/success/train"] = float("nan")
+    session.pending.metrics["agent/success/train"] = float("nan")
     with pytest.raises(CoevoError, match="agent/success/train"), closing(Committer(session)) as keeping:
         keeping.begin()
         raise ZeroDivisionError

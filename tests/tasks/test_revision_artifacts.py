@@ -57,10 +57,12 @@ def test_a_frozen_policy_is_not_penalised(tmp_path):
 @pytest.mark.parametrize("artifact", [each for each in RESUMED if each.restore], ids=lambda artifact: artifact.name)
 def test_a_revision_without_an_artifact_leaves_a_session_as_it_begins(artifact, tmp_path):
     with opened(tmp_path, GUIDED) as session:
-        before = {name: value for name, value in vars(session).items() if name in ("baselines", "taught", "ahead")}
+        before = {
+            name: value for name, value in vars(session).items() if name in ("baselines", "source_tasks", "prefetched")
+        }
         artifact.restore(session, None, session.stores.lineage.head())
         assert {name: getattr(session, name) for name in before} == before
-        assert (session.bank.trials, dict(session.bank.standings)) == ([], {})
+        assert (session.bank.trials, dict(session.bank.retirement_counters)) == ([], {})
         assert not list(session.references.episodes())
 
 
@@ -70,7 +72,7 @@ def test_references_are_written_by_the_revision_in_which_the_writer_fired(tmp_pa
     with opened(tmp_path, config) as session:
         assert not references.is_due(session, True)
         session.references.add([episode(replica=1)])
-        session.draft.revision, session.fired = 3, 2
+        session.pending.revision, session.fired = 3, 2
         assert not references.is_due(session, True)
         session.waiting = True
         assert references.is_due(session, False)

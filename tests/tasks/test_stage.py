@@ -12,7 +12,7 @@ from support.batches import batch
 from support.listener import Listener
 from support.prefect_client import secret
 
-from coevo.tasks.draft import PendingRevision
+from coevo.tasks.pending_revision import PendingRevision
 from coevo.tasks.publish.reporter import counting, in_stage, reporting_to
 from coevo.tasks.stage import recording, stage, untracked
 
@@ -139,13 +139,13 @@ def test_within_a_flow_it_is_a_task_that_hands_over_the_very_objects(prefect_url
 
     @stage("rollout")
     def rollout(session):
-        return session.draft.revision
+        return session.pending.revision
 
     @stage("gate")
     def gate(session):
-        assert session.draft.revision == 12
+        assert session.pending.revision == 12
 
-    session = SimpleNamespace(draft=PendingRevision(revision=12))
+    session = SimpleNamespace(pending=PendingRevision(revision=12))
 
     @flow(name="stages")
     def run():

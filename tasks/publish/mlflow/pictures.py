@@ -65,7 +65,7 @@ def bars(counts: Mapping[float, float], revision: int) -> Any:
 
 
 def intervals(study: str, marks: Mapping[str, Sequence[ArmMean]]) -> Any:
-    """Arms of a study with their 95 % intervals, one plot per metric; the first arm's mean is a line."""
+    """TreatmentGroups of a study with their 95 % intervals, one plot per metric; the first arm's mean is a line."""
     figure, plots = _figure(study, rows=len(marks))
     for axes, (metric, arms) in zip(plots, marks.items(), strict=True):
         for index, arm in enumerate(arms):

@@ -9,7 +9,7 @@ import pytest
 from support.small_run import RECIPE
 
 from coevo.configs.load.load import load_recipe
-from coevo.flows.history.run_standing import unfinished
+from coevo.flows.history.run_summaries import unfinished
 from coevo.lineage.objects.cache import Cache
 from coevo.lineage.workspace import Workspace
 

@@ -104,7 +104,7 @@ def test_unfinished_episodes_of_a_stateful_environment(workspace, tmp_path):
 def test_a_batch_played_ahead_beside_the_update(workspace):
     """Killed while it plays, amid the commit that holds it, and after it was taken."""
     settings = ("homerules-coevo-rl", *SMALL, "iterations=4", "seed=5", "rollout.ahead=1")
-    kills = ("stage:play ahead@2~0.1", "coevo.tasks.iteration.ahead:write_ahead@1+", "stage:rollout@2+")
+    kills = ("stage:play ahead@2~0.1", "coevo.tasks.iteration.prefetch:write_prefetched@1+", "stage:rollout@2+")
     found = survived(workspace, "ahead", (*settings, "update.loss.importance_cap=2.0"), *kills)
     assert {"update", "play ahead"} <= set(now(workspace / "ahead-trace-0").split(" + "))
     assert [state["metrics"].get("policy/staleness") for state in found] == [None, 0.0, 1.0, 1.0, 1.0]

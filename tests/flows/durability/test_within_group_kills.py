@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 KILLS = (
     "coevo.tasks.revision_artifacts:write_trials@1+",
-    "coevo.tasks.play.arms:WithCandidate.of_step@5",
+    "coevo.tasks.play.treatment_groups:WithCandidate.of_step@5",
     "coevo.memory.bank_state:BankState.proceed@1+",
     "coevo.lineage.repository:Repository.seal@1",
 )
@@ -37,4 +37,4 @@ def test_a_killed_run_tries_and_admits_the_same(workspace):
     )
     assert begun[1] > 0 and ended[2] == begun[1] and groups[2] > 0
     assert found[-1]["metrics"]["bank/size"] > 0
-    assert {"trials", "taught"} <= found[-1]["artifacts"].keys()
+    assert {"trials", "source_tasks"} <= found[-1]["artifacts"].keys()

@@ -8,8 +8,8 @@ from starlette.exceptions import HTTPException
 from support.endpoint import LARGE, ROW, WRONG, changed, rows
 
 from coevo.flows.endpoint.endpoint_app import question
-from coevo.flows.endpoint.model import DEFAULT
 from coevo.flows.endpoint.origin_guard import Guard, hosts_of
+from coevo.flows.endpoint.request_limits import DEFAULT
 
 
 @pytest.mark.parametrize(("status", "name"), [(422, name) for name in WRONG] + [(413, name) for name in LARGE])

@@ -9,7 +9,7 @@ import pytest
 from support.packages import packaged
 
 from coevo.flows.console.trust_prompt import consent_by
-from coevo.flows.endpoint.model import DEFAULT
+from coevo.flows.endpoint.request_limits import DEFAULT
 from coevo.flows.packages.promotion import demote, promote
 from coevo.flows.packages.proof import prove
 from coevo.flows.packages.serving import Address, serve

@@ -7,7 +7,7 @@ from support import small_run
 from support.endpoint import post, rows
 from support.tools import ACTION, CALL, ToolHouse, parrot
 
-from coevo.flows.endpoint.model import DEFAULT
+from coevo.flows.endpoint.request_limits import DEFAULT
 from coevo.flows.evaluate_revision import evaluate_revision
 from coevo.flows.evaluation import EvaluationRequest
 from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint

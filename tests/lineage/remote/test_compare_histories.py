@@ -17,5 +17,5 @@ from coevo.lineage.remote.compare_histories import HistoryComparison
     ],
 )
 def test_standings(here, there, found):
-    standing = HistoryComparison(here, there)
-    assert (standing.ahead, standing.behind, standing.diverged) == found
+    comparison = HistoryComparison(here, there)
+    assert (comparison.ahead, comparison.behind, comparison.diverged) == found

@@ -87,7 +87,7 @@ def test_without_candidates_nothing_is_replayed():
 def gains(trials, replicas):
     """The first candidate earns 1, the second loses 1/2; alone or together."""
     worth = {CANDIDATES[0].id: 1.0, CANDIDATES[1].id: -0.5}
-    return [[sum(worth[entry.id] for entry in trial.added)] * replicas * len(trial.taught) for trial in trials]
+    return [[sum(worth[entry.id] for entry in trial.added)] * replicas * len(trial.sources) for trial in trials]
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ def returns_of(root, potential):
         with reporting_to(heard):
             episodes = shaped(session, played).episodes
         assert heard.notes == (["r1 reflect", ""] if potential == "reflection" else [])
-        assert [each.progress for each in session.draft.episodes] == [1.0, 0.2, 0.7]
-        return [each.shaped for each in episodes], session.baselines[played[0].task.id], session.draft.metrics
+        assert [each.progress for each in session.pending.episodes] == [1.0, 0.2, 0.7]
+        return [each.shaped for each in episodes], session.baselines[played[0].task.id], session.pending.metrics
 
 
 def test_the_potential_of_a_reflection_is_what_is_gained_on_the_baseline(tmp_path):
@@ -82,7 +82,7 @@ DRAWN = Drawn((1, 2), (3, 4))
 def writing_of(session, root, said):
     """Writing of a session whose writer model gives one answer to every question."""
     writer_model = Scripted(lambda asked: Reply(said, True, 10, 4, drawn=DRAWN))
-    journal, config = Journal(root / "journal", session.draft.revision), session.config.bank.writer.model
+    journal, config = Journal(root / "journal", session.pending.revision), session.config.bank.writer.model
     return Writing(writer_model, config, journal, KeptWriting(), print, learns=True)
 
 
@@ -92,7 +92,7 @@ def test_predictions_become_samples_of_the_next_update(tmp_path):
         writing = writing_of(session, tmp_path, "% 1 / 2 ? yes")
         session.parts = replace(session.parts, writing=writing)
         shaped(session, group())
-        metrics = session.draft.metrics
+        metrics = session.pending.metrics
     assert metrics["policy/reflection/potential"] == 0.5
     assert [each.credits for each in writing.rewarded] == [(Credit(0, 2, reward),) for reward in (1.0, 0.0, 0.0)]
     assert metrics["policy/reflection/accuracy"] == pytest.approx(1 / 3)
@@ -106,7 +106,7 @@ def test_reflections_on_a_panel_are_measured_and_nothing_of_them_is_kept(tmp_pat
         session.parts = replace(session.parts, writing=writing)
         played = [replace(each, success=n > 0) for n, each in enumerate(group())]
         found = panel_reflections(session, "seen-houses", played)
-        kept = writing.seal(session.draft.revision, [each.id for each in played])
+        kept = writing.freeze(session.pending.revision, [each.id for each in played])
     place = "policy/reflection/seen-houses"
     assert found == {f"{place}/recall_success": 1.0, f"{place}/recall_failure": 0.0, f"{place}/balanced_accuracy": 0.5}
     assert (kept.answers, kept.rewarded, writing.cost()["cost/writing/questions"]) == ((), (), 0)

@@ -11,7 +11,7 @@ from coevo.memory.retrieval.scorer import scorer_of
 from coevo.records.intervals import Interval
 from coevo.records.task import key_by
 from coevo.tasks.iteration.retrieval_quality import named, retrieval_quality, sources
-from coevo.tasks.revision_artifacts import TAUGHT, episodes_of, read_taught
+from coevo.tasks.revision_artifacts import SOURCE_TASKS, episodes_of, read_source_tasks
 from coevo.tasks.steps.bank_steps import write
 
 SETTINGS = [
@@ -65,7 +65,7 @@ def test_a_resumed_run_knows_the_tasks_of_its_entries(tmp_path, every, admission
                 for _ in range(count):
                     iterate(session)
                 log = session.stores.lineage.log()
-        return [(each.state["metrics"], each.artifacts["taught"]) for each in log]
+        return [(each.state["metrics"], each.artifacts["source_tasks"]) for each in log]
 
     whole = states(tmp_path / "whole", [4])
     assert whole == states(tmp_path / "parts", [1, 2, 1])
@@ -76,18 +76,20 @@ def test_an_uninterrupted_run_knows_what_a_resumed_one_does_references_included(
     refusing = configured("bank.admission={type: replay, delta: 1.0, replays: 1}", "bank.references=4")
     with opened(tmp_path, refusing, played=expert_player()) as session:
         iterate(session)
-        assert read_taught(session.stores.lineage.path(TAUGHT)) == session.taught == {}  # no entry has a source
+        assert (
+            read_source_tasks(session.stores.lineage.path(SOURCE_TASKS)) == session.source_tasks == {}
+        )  # no entry has a source
         session.recent = []
         do(session, write)
-        assert session.taught.keys() == {episode.task.id for episode in session.references.episodes()}
-        assert session.taught
+        assert session.source_tasks.keys() == {episode.task.id for episode in session.references.episodes()}
+        assert session.source_tasks
 
 
 def test_where_it_is_off_nothing_is_measured_or_kept(tmp_path):
     with opened(tmp_path, configured("evaluation.retrieval=false"), played=expert_player()) as session:
         found = iterate(session)
-        assert session.taught == {}
-        assert "taught" not in session.stores.lineage.head().artifacts
+        assert session.source_tasks == {}
+        assert "source_tasks" not in session.stores.lineage.head().artifacts
     assert not [name for name in found if name.endswith(("hit1", "hit3", "mrr", "precision"))]
 
 

@@ -35,7 +35,7 @@ def iterate(session, found=()):
     do(session, credit)
     fire(session, do(session, write))
     session.iteration += 1
-    metrics = dict(session.draft.metrics)
+    metrics = dict(session.pending.metrics)
     sessions.committed(session)
     return metrics
 
@@ -78,7 +78,7 @@ def test_a_rollback_takes_scores_and_operations_back(tmp_path):
         before = session.stores.bank.hashes()
         lowest = min(session.bank.entries, key=lambda entry: entry.strategy)
         fire(session, Proposal(edits=(Edit(KEY, f'DOWNVOTE("{lowest.id}")', ("2/rollout-1/t/0",)),)))
-        assert session.draft.metrics["bank/edits/removed"] == 1.0
+        assert session.pending.metrics["bank/edits/removed"] == 1.0
         assert lowest.id not in {entry.id for entry in session.bank.entries}
         session.iteration += 1
         sessions.committed(session)

@@ -27,7 +27,7 @@ def step(session):
     episodes = shaped(session, batch(session)).episodes
     do(session, credit)
     session.iteration += 1
-    metrics = dict(session.draft.metrics)
+    metrics = dict(session.pending.metrics)
     session.fire()
     committed(session)
     return episodes, metrics
@@ -105,7 +105,7 @@ def test_replays_and_evaluations_read_the_clusters_and_admission_links_them(tmp_
         made = session.bank.clusters.changed()
         proposal = Proposal((taught,))
         decision = do(session, judge, proposal)
-        session.draft.measure(evaluate(session))
+        session.pending.measure(evaluate(session))
         assert session.bank.clusters.changed() == made
         assert session.stores.bank.hashes() == hashes
         do(session, admit, proposal, replace(decision, entries=(taught,)))

@@ -27,7 +27,7 @@ def iterate(session):
     gate_candidates(session, proposal)
     decision = do(session, judge, proposal)
     do(session, admit, proposal, decision)
-    metrics = dict(session.draft.metrics)
+    metrics = dict(session.pending.metrics)
     session.iteration += 1
     sessions.committed(session)
     return episodes, metrics, decision

@@ -27,7 +27,7 @@ def configured(method="reflexion-style", *settings):
 
 def first(session):
     panel = session.parts.env.panel(PANEL, session.config.evaluation.tasks)
-    return panel, play_panel(session.parts.player, panel, NOTHING, session.config.seed, session.draft.revision)
+    return panel, play_panel(session.parts.player, panel, NOTHING, session.config.seed, session.pending.revision)
 
 
 class Prescribed(ExpertPlayer):
@@ -49,8 +49,8 @@ def test_worked_values(tmp_path):
     config = configured("reflexion-style", "evaluation.tasks=4")
     player = Prescribed(expert_player(), solved_at)
     with opened(tmp_path, config, played=player) as session:
-        session.draft.measure(evaluate(session))
-        found = {name: value for name, value in session.draft.metrics.items() if name.startswith("bank/discovery/")}
+        session.pending.measure(evaluate(session))
+        found = {name: value for name, value in session.pending.metrics.items() if name.startswith("bank/discovery/")}
     assert found == {f"bank/discovery/{PANEL}/{n}": share for n, share in ((1, 0.25), (2, 0.5), (3, 0.75))}
     assert [[attempt.task.id for attempt in asked] for asked in player.asked] == [
         list(solved_at),
@@ -82,8 +82,8 @@ def test_a_later_attempt_that_is_lost_has_failed_and_is_counted(tmp_path, limit,
             with pytest.raises(CoevoError, match=f"^{PANEL}, later attempts: the environment lost 2 of 4 episodes"):
                 evaluate(session)
             return
-        session.draft.measure(evaluate(session))
-        metrics = session.draft.metrics
+        session.pending.measure(evaluate(session))
+        metrics = session.pending.metrics
         assert [metrics[f"bank/discovery/{PANEL}/{number}"] for number in (1, 2)] == [0.5, 0.5]
         assert metrics[f"agent/lost/{PANEL}/exception"] == 2.0
         assert heard == [f"{PANEL}, later attempts: 2 of 2 episodes lost, first exception: gone"]
@@ -94,8 +94,8 @@ def test_the_first_attempts_are_those_of_the_ordinary_evaluation(tmp_path):
     for discovery in (0, 1, 3):
         config = configured("reflexion-style", f"evaluation.discovery={discovery}")
         with opened(tmp_path / str(discovery), config, played=expert_player()) as session:
-            session.draft.measure(evaluate(session))
-            found.append(session.draft)
+            session.pending.measure(evaluate(session))
+            found.append(session.pending)
     assert {draft.outcomes[PANEL] for draft in found} == {found[0].outcomes[PANEL]}
     names = [sorted(name for name in draft.metrics if name.startswith("bank/discovery/")) for draft in found]
     assert names == [[], [f"bank/discovery/{PANEL}/1"], [f"bank/discovery/{PANEL}/{n}" for n in (1, 2, 3)]]
@@ -118,8 +118,8 @@ def test_lessons_of_failed_attempts_help(tmp_path):
     for panel in (PANEL, "no-bank"):
         config = configured("reflexion-style", "evaluation.tasks=96", f"evaluation.panels=[{panel}]")
         with opened(tmp_path / panel, config, played=expert_player()) as session:
-            session.draft.measure(evaluate(session))
-            shares[panel] = [session.draft.metrics[f"bank/discovery/{panel}/{n}"] for n in (1, 2, 3)]
+            session.pending.measure(evaluate(session))
+            shares[panel] = [session.pending.metrics[f"bank/discovery/{panel}/{n}"] for n in (1, 2, 3)]
     assert shares[PANEL][0] == shares["no-bank"][0]
     # Without experience three attempts at .25 solve .58 of the tasks; the paired difference is far from noise.
     assert shares[PANEL][2] > shares["no-bank"][2] + 0.15
@@ -133,12 +133,12 @@ def test_the_run_is_left_as_it_was(tmp_path, method):
         hashes, entries, stats = bank.hashes(), list(session.bank.entries), dict(session.bank.stats)
         index, references = session.index(), list(session.references.episodes())
         assert entries
-        session.draft.measure(evaluate(session))
+        session.pending.measure(evaluate(session))
         assert (bank.hashes(), session.bank.entries, session.bank.stats) == (hashes, entries, stats)
         assert session.index() is index
         assert list(session.references.episodes()) == references
         assert session.bank.change() == BankChange()
-        assert (session.draft.episodes, session.recent) == ([], [])
+        assert (session.pending.episodes, session.recent) == ([], [])
         iterate(session)
         assert {each.split for each in bank.entries()} == {"train"}
         assert not [source for each in bank.entries() for source in each.sources if "evaluate" in source]

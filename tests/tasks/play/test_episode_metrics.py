@@ -151,8 +151,8 @@ def test_a_cut_episode_keeps_its_reward_and_its_place_in_its_group(tmp_path):
     config = load_recipe("homerules-coevo-rl", ["rollout.tasks=2", "rollout.group_size=2", "evaluation.tasks=4"])
     paying = Player(Paying(), player().context, Short(player().engine, 300), 6)
     with opened(tmp_path, config, played=paying) as session:
-        episodes = session.draft.record(rollout(session, session.draft.record(sample(session))))
-        shaped = session.draft.record(shape(session, episodes))
+        episodes = session.pending.record(rollout(session, session.pending.record(sample(session))))
+        shaped = session.pending.record(shape(session, episodes))
     assert [(len(episode.turns), episode.reward, bool(episode.cut)) for episode in episodes] == [(1, 0.5, True)] * 4
     assert [episode.id for episode in shaped.episodes] == [episode.id for episode in episodes]
 
@@ -201,14 +201,14 @@ def test_lost_episodes_are_stored_and_teach_nothing(tmp_path):
         (first, *_) = sample(session).value
     fragile = Player(Fragile(first.id), player().context, player().engine, CONFIG.rollout.max_turns)
     with opened(tmp_path, config, played=fragile) as session:
-        tasks = session.draft.record(sample(session))
-        episodes = session.draft.record(rollout(session, tasks))
-        shaped = session.draft.record(shape(session, episodes))
+        tasks = session.pending.record(sample(session))
+        episodes = session.pending.record(rollout(session, tasks))
+        shaped = session.pending.record(shape(session, episodes))
         session.finish([*shaped.episodes, *shaped.rest])
         lost = {episode.id for episode in episodes if episode.lost}
-        metrics = session.draft.metrics
+        metrics = session.pending.metrics
         assert {episode.task.id for episode in episodes if episode.lost} == {first.id}
-        assert {episode.id for episode in session.draft.episodes} >= lost
+        assert {episode.id for episode in session.pending.episodes} >= lost
         assert lost.isdisjoint(episode.id for episode in (*shaped.episodes, *session.ended, *session.recent))
         assert metrics["agent/lost/train/exception"] == 2.0
         assert metrics["agent/success/train"] == sum(each.success for each in episodes) / 4

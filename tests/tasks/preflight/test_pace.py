@@ -70,7 +70,7 @@ def test_a_session_compares_its_first_iteration_once_and_without_the_start_of_it
         config=CONFIG,
         ended=batch(tasks=16, group=8),
         seconds={"rollout": 60.0, "update": 70.0},
-        draft=SimpleNamespace(metrics={}),
+        pending=SimpleNamespace(metrics={}),
         parts=SimpleNamespace(
             trainer=SimpleNamespace(waited=65.0),
             player=SimpleNamespace(engine=SimpleNamespace(policy=SimpleNamespace(tokenizer=range(300)))),

@@ -123,7 +123,7 @@ def test_iterations_without_variance_alarm_from_the_limit_on():
 def session(draft, head):
     made = SimpleNamespace(metrics=head)
     return SimpleNamespace(
-        draft=SimpleNamespace(metrics=draft), stores=SimpleNamespace(lineage=SimpleNamespace(head=lambda: made))
+        pending=SimpleNamespace(metrics=draft), stores=SimpleNamespace(lineage=SimpleNamespace(head=lambda: made))
     )
 
 
@@ -183,7 +183,7 @@ def test_idle_firings_alarm_from_the_limit_on_unless_nearly_everything_is_solved
 def fired(draft, last):
     """A session whose last firing was in a revision with these metrics."""
     lineage = SimpleNamespace(manifest={3: SimpleNamespace(metrics=last)}.__getitem__)
-    return SimpleNamespace(draft=SimpleNamespace(metrics=draft), fired=3, stores=SimpleNamespace(lineage=lineage))
+    return SimpleNamespace(pending=SimpleNamespace(metrics=draft), fired=3, stores=SimpleNamespace(lineage=lineage))
 
 
 def test_idle_firings_continue_from_the_revision_of_the_last_firing():

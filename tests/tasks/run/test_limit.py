@@ -58,13 +58,13 @@ def test_a_disk_below_the_reserve_lets_nothing_begin():
 def test_within_a_revision_the_next_iteration_may_always_begin(iteration, may):
     bounds = limit(iterations=1)
     stores = SimpleNamespace(paths=SimpleNamespace(root=PLACE))
-    assert bounds.allows(SimpleNamespace(iteration=2, sealed_at=2, stores=stores, waiting=False))
-    assert bounds.allows(SimpleNamespace(iteration=iteration, sealed_at=4, stores=stores, waiting=False)) is may
+    assert bounds.allows(SimpleNamespace(iteration=2, frozen_at=2, stores=stores, waiting=False))
+    assert bounds.allows(SimpleNamespace(iteration=iteration, frozen_at=4, stores=stores, waiting=False)) is may
     assert (bounds.reason is None) is may
 
 
 def test_nothing_begins_while_the_run_waits_for_a_person():
     stores = SimpleNamespace(paths=SimpleNamespace(root=PLACE))
-    bounds, draft = limit(), SimpleNamespace(revision=3)
-    assert not bounds.allows(SimpleNamespace(iteration=2, sealed_at=2, stores=stores, waiting=True, draft=draft))
+    bounds, pending = limit(), SimpleNamespace(revision=3)
+    assert not bounds.allows(SimpleNamespace(iteration=2, frozen_at=2, stores=stores, waiting=True, pending=pending))
     assert bounds.reason == "revision 2 waits for approval"

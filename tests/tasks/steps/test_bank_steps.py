@@ -50,11 +50,11 @@ def played(ended, draft=0.0, head=2.0, entries=("e",), within=False, warmup=0):
     """A session in iteration 7; ``within``: an earlier iteration of the same revision was played."""
     made = SimpleNamespace(metrics={UNSHOWN: head} if head else {})
     return SimpleNamespace(
-        draft=SimpleNamespace(metrics={UNSHOWN: draft} if draft else {}),
+        pending=SimpleNamespace(metrics={UNSHOWN: draft} if draft else {}),
         stores=SimpleNamespace(lineage=SimpleNamespace(head=lambda: made)),
         bank=SimpleNamespace(entries=entries),
         iteration=7,
-        sealed_at=6 if within else 7,
+        frozen_at=6 if within else 7,
         due=SimpleNamespace(is_warm=lambda: warmup <= 7),
         ended=ended,
     )

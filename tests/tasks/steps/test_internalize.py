@@ -79,7 +79,7 @@ def test_it_is_due_every_k_revisions_and_at_the_end(tmp_path):
     with opened(tmp_path, config, entries=[entry()], played=expert_player(Keeping)) as session:
         due = []
         for iteration in range(7):
-            session.iteration, session.draft.revision = iteration, iteration // 2 + 1
+            session.iteration, session.pending.revision = iteration, iteration // 2 + 1
             due += [iteration] * session.due.internalization()
     assert due == [3, 6]
 

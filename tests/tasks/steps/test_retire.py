@@ -218,7 +218,7 @@ def test_an_entry_that_nobody_retrieves_retires_after_so_many_firings(tmp_path):
     lost = rescoped(USELESS, "nowhere")
     with opened(tmp_path, config, entries=[lost, USELESS], played=expert_player()) as session:
         rows = [iterate(session) for _ in range(2)]
-        assert session.bank.standings[USELESS.id].unseen == 0
+        assert session.bank.retirement_counters[USELESS.id].unseen == 0
         (gone,) = [entry for entry in session.stores.bank.entries() if not entry.active]
     assert (gone.id, gone.retired) == (lost.id, 2)
     assert [row["bank/retirement/disuse"] for row in rows] == [0.0, 1.0]
@@ -232,7 +232,7 @@ def test_every_retrieved_entry_is_judged_in_turn_also_after_a_resume(tmp_path):
     for _ in range(3):
         with opened(tmp_path, config, entries=lasting, played=expert_player()) as session:
             iterate(session)
-    assert sorted(session.bank.standings[entry.id].waited for entry in lasting) == [0, 1, 2]
+    assert sorted(session.bank.retirement_counters[entry.id].waited for entry in lasting) == [0, 1, 2]
 
 
 def test_an_entry_in_doubt_is_measured_again_before_its_turn_but_takes_half_of_the_places_at_most(tmp_path):
@@ -240,7 +240,7 @@ def test_an_entry_in_doubt_is_measured_again_before_its_turn_but_takes_half_of_t
     config = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 2, replays: 1}"])
     with opened(tmp_path, config, entries=lasting, played=expert_player()) as session:
         measured_before(session, lasting[:2])
-        session.bank.standings = {
+        session.bank.retirement_counters = {
             each.id: RetirementCounter(each.id, waited=5 * (n > 1)) for n, each in enumerate(lasting)
         }
         shaped(session, batch(session))

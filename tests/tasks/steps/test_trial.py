@@ -22,8 +22,8 @@ from coevo.records.draws import key
 from coevo.records.entry import entry_id
 from coevo.records.episode import Episode
 from coevo.tasks.iteration.trial_groups import group_of
-from coevo.tasks.play.arms import Arms, inserted
 from coevo.tasks.play.retrieve import Retrieved
+from coevo.tasks.play.treatment_groups import TreatmentGroups, inserted
 from coevo.tasks.steps.bank_steps import admit
 from coevo.tasks.steps.judge import _lost, weigh
 
@@ -76,9 +76,9 @@ def test_rewards_of_the_halves_add_up_and_their_cost_is_a_metric(session):
     assert after.rewards_with == tuple(e.reward for e in mine if e.replica % 2 == 1)
     assert after.rewards_without == tuple(e.reward for e in mine if e.replica % 2 == 0)
     lost = 4 * (np.mean(after.rewards_without) - np.mean(after.rewards_with)) / 64
-    assert session.draft.metrics["bank/trial/success_lost"] == pytest.approx(lost)
-    assert session.draft.metrics["bank/trial/groups"] == 1.0
-    assert session.draft.metrics["bank/trial/seen_share"] == 1.0
+    assert session.pending.metrics["bank/trial/success_lost"] == pytest.approx(lost)
+    assert session.pending.metrics["bank/trial/groups"] == 1.0
+    assert session.pending.metrics["bank/trial/seen_share"] == 1.0
 
 
 def played(retrieval, candidate, tasks, groups, size):
@@ -86,7 +86,7 @@ def played(retrieval, candidate, tasks, groups, size):
     random, bank = np.random.default_rng(0), [entry("mug in safe", keywords="mug safe fine")]
     found, seen = (Retrieved(Index(held, retrieval), key(0)) for held in ([*bank, candidate], bank))
     trial = OnTrial(candidate, tuple(tasks))
-    arms = Arms({task.id: trial for task in tasks}, {candidate.id: found}, retrieval, size)
+    arms = TreatmentGroups({task.id: trial for task in tasks}, {candidate.id: found}, retrieval, size)
 
     @cache
     def turns(n, treated, fails):
@@ -127,7 +127,7 @@ def test_a_candidate_without_effect_has_no_gap_whoever_sees_it(per, low, high, g
 
 
 def test_what_trying_costs_is_a_difference_among_those_that_see_the_bank():
-    arms = Arms({"t": None}, {}, CONFIG.bank.retrieval.model_copy(update={"share": 0.5}), 8)
+    arms = TreatmentGroups({"t": None}, {}, CONFIG.bank.retrieval.model_copy(update={"share": 0.5}), 8)
     assert [arms.sees(replica) for replica in range(8)].count(True) == 4
     seers = [SimpleNamespace(task=SimpleNamespace(id="t"), replica=n, success=arms.sees(n)) for n in range(8)]
     assert _lost(arms, seers) == 0.0
@@ -138,7 +138,7 @@ def test_candidates_on_trial_are_not_rejected(session):
     session.bank.trials = [trial]
     made = do(session, admit, Proposal((trial.entry,)), Decision())
     assert made is None
-    assert session.draft.metrics["bank/rejected"] == 0.0
+    assert session.pending.metrics["bank/rejected"] == 0.0
 
 
 def test_an_episode_is_compared_with_its_own_half(session):

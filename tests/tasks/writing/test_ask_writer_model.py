@@ -79,7 +79,7 @@ def test_a_killed_run_keeps_bit_for_bit_what_an_uninterrupted_one_does(tmp_path)
     resumed = second.open()
     resumed.ask(1, questions(*range(6)))
     for run, made in ((first, whole), (second, resumed)):
-        write_writing(made.seal(1, ["e1", "e4"]), run.place)
+        write_writing(made.freeze(1, ["e1", "e4"]), run.place)
     contents = [[path.read_bytes() for path in sorted((run.place / "writing").iterdir())] for run in (first, second)]
     assert contents[0] == contents[1]
 
@@ -88,7 +88,7 @@ def test_answers_that_a_later_firing_needs_are_kept_and_the_others_go(tmp_path):
     run = Run(tmp_path)
     writing = run.open()
     writing.ask(1, questions(1, 2))
-    write_writing(writing.seal(1, ["e2"]), tmp_path)
+    write_writing(writing.freeze(1, ["e2"]), tmp_path)
     kept = read_writing(tmp_path / "writing")
     assert len(kept.answers) == 2
     later = run.open(2, kept)
@@ -98,8 +98,8 @@ def test_answers_that_a_later_firing_needs_are_kept_and_the_others_go(tmp_path):
     assert run.asked == [3]
     # An answer costs in the revision in which it arrived.
     assert later.cost()["cost/writing/questions"] == 1
-    assert {each.episodes for each in later.seal(2, ["e2"]).answers} == {("e2",), ("e3",)}
-    assert {each.episodes for each in later.seal(3, ["e3"]).answers} == {("e3",)}
+    assert {each.episodes for each in later.freeze(2, ["e2"]).answers} == {("e2",), ("e3",)}
+    assert {each.episodes for each in later.freeze(3, ["e3"]).answers} == {("e3",)}
 
 
 def test_questions_without_an_answer_have_a_fault_are_reported_and_asked_again(tmp_path):
@@ -121,7 +121,7 @@ def test_a_spent_budget_ends_the_asking_and_stays_spent(tmp_path):
     spent = "the budget of 300 tokens is spent: raise bank.writer.model.budget.tokens"
     assert [reply.fault for reply in replies] == ["", "", "", spent, spent]
     assert run.warnings == [f"2 of 5 questions of the writer were not answered: {spent}"]
-    write_writing(writing.seal(1, []), tmp_path)
+    write_writing(writing.freeze(1, []), tmp_path)
     later = run.open(2, read_writing(tmp_path / "writing"))
     assert {reply.fault for reply in later.ask(2, questions(6, 7))} == {spent}
     assert len(run.asked) == 3
@@ -158,7 +158,7 @@ def test_what_a_panel_is_asked_about_costs_and_is_not_kept(tmp_path):
     lines = Journal(tmp_path / "journal", 1).answers
     assert [(each.purpose, each.task, each.episodes, each.reply.text) for each in lines] == [("aside", "", (), "")] * 2
     assert writing.ask(1, questions(3))[0].fault
-    assert writing.seal(1, ["e1"]).answers == ()
+    assert writing.freeze(1, ["e1"]).answers == ()
     expense = {"questions": 2, "prompt_tokens": 200, "answer_tokens": 40}
     assert writing.cost_aside() == {f"cost/evaluation/{name}": count for name, count in expense.items()}
     assert writing.cost_aside() == {}
@@ -174,7 +174,7 @@ def test_a_kill_refunds_nothing_of_a_budget(tmp_path, held_out):
         ask = (lambda writing: writing.aside) if held_out else (lambda writing: writing.ask)
         ask(run.open())(1, questions(1))
         again = run.open()
-        spent = again.seal(1, []).spent
+        spent = again.freeze(1, []).spent
         assert spent.prompt_tokens + spent.answer_tokens == counted
         assert sum((again.cost_aside() if held_out else again.cost()).values()) == (121 if counted else 0)
 
@@ -193,9 +193,9 @@ def test_another_writer_model_is_asked_again(tmp_path):
 def test_refused_parts_are_committed_with_their_revision(tmp_path):
     writing = Run(tmp_path).open()
     writing.refused([Reject("contrast", ("e1",), "long", "x" * 9)])
-    write_writing(writing.seal(1, []), tmp_path)
+    write_writing(writing.freeze(1, []), tmp_path)
     assert '"reason": "long"' in (tmp_path / "writing" / "rejects.jsonl").read_text()
-    assert writing.seal(2, []).rejects == ()
+    assert writing.freeze(2, []).rejects == ()
     assert read_rejects(tmp_path / "writing" / "rejects.jsonl") == [Reject("contrast", ("e1",), "long", "x" * 9)]
 
 
@@ -232,7 +232,7 @@ def test_requests_without_an_answer_are_counted_by_revision(tmp_path):
     writer_model.traffic = replace(writer_model.traffic, requests=40, repeats=12, refusals=11, timeouts=3)
     sent = {"requests": 35.0, "repeats": 11.0, "refusals": 10.0, "timeouts": 3.0}
     assert writing.requests() == {f"cost/writer_model/{name}": count for name, count in sent.items()}
-    writing.seal(1, [])
+    writing.freeze(1, [])
     assert set(writing.requests().values()) == {0.0}
 
 
@@ -257,7 +257,7 @@ def test_a_refusal_counts_towards_the_budget_and_the_expense(tmp_path):
 def test_an_artifact_from_elsewhere_is_read_or_refused_in_one_line(tmp_path, name, content):
     writing = Run(tmp_path).open()
     writing.ask(1, questions(1))
-    write_writing(writing.seal(1, ["e1"]), tmp_path)
+    write_writing(writing.freeze(1, ["e1"]), tmp_path)
     path = tmp_path / "writing" / name
     path.unlink()
     if content is not None:

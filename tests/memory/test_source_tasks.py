@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 from support.entries import entry
 
-from coevo.memory.taught import Taught, by_source, parse, text
+from coevo.memory.source_tasks import SourceTask, by_source, parse, text
 from coevo.records.episode import Episode
 from coevo.records.task import Task
 from coevo.utilities.errors import CoevoError
 
 TASK = Task("homerules", "heat", "heat the pan", "lotus", "train", {"n": 1})
-TOLD = Taught(TASK.id, "heat", "heat the pan", "lotus")
+TOLD = SourceTask(TASK.id, "heat", "heat the pan", "lotus")
 
 
 def test_tasks_are_found_by_the_ids_of_episodes():
-    assert Taught.of(TASK) == TOLD
+    assert SourceTask.of(TASK) == TOLD
     sources = Episode.name(3, "rollout-2", TASK, 1), Episode.name(3, "rollout-2.0.4", TASK, 0)
     entries = [replace(entry("a"), sources=("1/r/unknown/0", *sources)), replace(entry("b"), sources=("x",))]
     found = by_source({TASK.id: TOLD}, entries)
@@ -27,7 +27,7 @@ def test_tasks_are_found_by_the_ids_of_episodes():
 
 
 def test_they_survive_their_text():
-    other = Taught("b", "cool", "größer", "")
+    other = SourceTask("b", "cool", "größer", "")
     assert parse(text([TOLD, other, TOLD])) == {TOLD.id: TOLD, "b": other}
     assert text([TOLD, other]) == text([other, TOLD])
     assert text([other]) == '[\n{\n"id": "b",\n"instruction": "größer",\n"kind": "cool",\n"scope": ""\n}\n]'
@@ -37,5 +37,5 @@ def test_they_survive_their_text():
     "lines", ["", "{}", '[{"id": "a"}]', '[{"id": "a", "kind": "", "instruction": 1, "scope": ""}]']
 )
 def test_tasks_of_another_form_are_refused_in_one_line(lines):
-    with pytest.raises(CoevoError, match=r"taught tasks cannot be read: .*roll back to another$"):
+    with pytest.raises(CoevoError, match=r"source tasks cannot be read: .*roll back to another$"):
         parse(lines)

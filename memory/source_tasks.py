@@ -13,7 +13,7 @@ from coevo.records.task import About
 
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, slots=True)
-class Taught:
+class SourceTask:
     """Fields of a training task that retrieval needs, see ``coevo.records.task.Task``."""
 
     id: str
@@ -22,12 +22,12 @@ class Taught:
     scope: str
 
     @classmethod
-    def of(cls, task: About) -> "Taught":
+    def of(cls, task: About) -> "SourceTask":
         """Copy them from a task."""
         return cls(task.id, task.kind, task.instruction, task.scope)
 
 
-def by_source(tasks: Mapping[str, Taught], entries: Iterable[Entry]) -> dict[str, Taught]:
+def by_source(tasks: Mapping[str, SourceTask], entries: Iterable[Entry]) -> dict[str, SourceTask]:
     """Known tasks of the entries' source episodes, by the ids of these, in the order of the ids.
 
     Args:
@@ -39,19 +39,19 @@ def by_source(tasks: Mapping[str, Taught], entries: Iterable[Entry]) -> dict[str
     return {source: task for source, task in found if task is not None}
 
 
-def text(tasks: Iterable[Taught]) -> str:
+def text(tasks: Iterable[SourceTask]) -> str:
     """Canonical JSON, by id."""
     each = {task.id: task for task in tasks}
     return dumps([asdict(each[name]) for name in sorted(each)], sort_keys=True, indent=0, ensure_ascii=False)
 
 
-def parse(lines: str) -> dict[str, Taught]:
+def parse(lines: str) -> dict[str, SourceTask]:
     """Parse the output of ``text``; a pulled run may hold anything.
 
     Raises:
         CoevoError: it has another form.
     """
-    return {each.id: each for each in listed(Taught, lines, "taught tasks")}
+    return {each.id: each for each in listed(SourceTask, lines, "source tasks")}
 
 
 def _task(source: str) -> str:

@@ -1,4 +1,4 @@
-"""Standing of each run of a workspace: its revisions, the process that writes to it, and its fault if any."""
+"""RunSummary of each run of a workspace: its revisions, the process that writes to it, and its fault if any."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunSummary:
     """State of a run.
 
     Attributes:
@@ -62,32 +62,32 @@ class Standing:
         return next((f"{origin['run']}@{origin['revision']}" for origin in reversed(origins) if origin), None)
 
 
-def standings(workspace: Workspace) -> list[Standing]:
+def run_summaries(workspace: Workspace) -> list[RunSummary]:
     """All runs, newest last; runs without a time of creation come first."""
     undated = sorted({run.name for run in workspace.directories()} - {run.name for run in workspace.runs()})
-    return [standing(paths, workspace) for paths in (*map(workspace.run, undated), *workspace.runs())]
+    return [run_summary(paths, workspace) for paths in (*map(workspace.run, undated), *workspace.runs())]
 
 
-def readable(workspace: Workspace) -> list[Standing]:
+def readable(workspace: Workspace) -> list[RunSummary]:
     """Runs without a fault, newest last."""
-    return [found for found in standings(workspace) if found.fault is None]
+    return [found for found in run_summaries(workspace) if found.fault is None]
 
 
-def faults(found: Sequence[Standing]) -> list[str]:
+def faults(found: Sequence[RunSummary]) -> list[str]:
     """One line per run that cannot be read: its name and its fault."""
     return [f"{one.paths.name}: {one.fault}" for one in found if one.fault is not None]
 
 
-def standing(paths: RunPaths, workspace: Workspace) -> Standing:
-    """Standing of one run, damaged or not."""
+def run_summary(paths: RunPaths, workspace: Workspace) -> RunSummary:
+    """RunSummary of one run, damaged or not."""
     try:
         config, revisions = _read(paths, workspace)
-        return Standing(paths, config, revisions, holder(paths), record=read_record(paths))
+        return RunSummary(paths, config, revisions, holder(paths), record=read_record(paths))
     except DAMAGE as error:
-        return Standing(paths, None, (), _holder(paths), _fault(paths, error))
+        return RunSummary(paths, None, (), _holder(paths), _fault(paths, error))
 
 
-def unfinished(recipe: str, workspace: Workspace) -> Standing | None:
+def unfinished(recipe: str, workspace: Workspace) -> RunSummary | None:
     """The latest run of a recipe if iterations remain; runs with a fault are skipped."""
     found = (one for one in reversed(readable(workspace)) if one.config is not None and one.config.recipe == recipe)
     latest = next(found, None)
@@ -124,10 +124,10 @@ def _fault(paths: RunPaths, error: Exception) -> str:
 
 def run_rows(workspace: Workspace) -> list[dict[str, Any]]:
     """Rows of ``COLUMNS`` for the runs of a workspace, newest last."""
-    return [run_row(one) for one in standings(workspace)]
+    return [run_row(one) for one in run_summaries(workspace)]
 
 
-def run_row(one: Standing) -> dict[str, Any]:
+def run_row(one: RunSummary) -> dict[str, Any]:
     """Row of ``COLUMNS`` for one run."""
     recipe = None if one.config is None else one.config.recipe
     figures = _figures(one.revisions) if one.revisions else {}

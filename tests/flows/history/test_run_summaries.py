@@ -9,9 +9,9 @@ from support.small_run import build
 OPTIMIZED = """
 import sys
 from pathlib import Path
-from coevo.flows.history.run_standing import standings
+from coevo.flows.history.run_summaries import run_summaries
 from coevo.lineage.workspace import Workspace
-(found,) = standings(Workspace(Path(sys.argv[1])))
+(found,) = run_summaries(Workspace(Path(sys.argv[1])))
 print(found.status)
 """
 

@@ -1,4 +1,4 @@
-"""Arms of training groups that try a candidate: the treated half plays with it, the control half without.
+"""TreatmentGroups of training groups that try a candidate: the treated half plays with it, the control half without.
 
 Every other replica is treated. So both halves are equally large, or the control half has one more.
 """
@@ -45,7 +45,7 @@ def inserted(candidate: Entry, seen: Entries, found: Entries) -> Entries:
     return (*better, candidate, *(entry for entry in seen if entry not in better))[: len(found)]
 
 
-class Arms:
+class TreatmentGroups:
     """Candidates that the groups of one iteration try.
 
     Args:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from coevo.records.episode import Episode, played
 from coevo.records.task import Task
-from coevo.tasks.draft import PlayedBatch
 from coevo.tasks.gates.episodes import check_episodes
 from coevo.tasks.iteration.batch import ids_of, measured, play, tasks_of
 from coevo.tasks.iteration.held_out import limits_at
+from coevo.tasks.pending_revision import PlayedBatch
 from coevo.tasks.play.episode_metrics import check_losses
 from coevo.tasks.revision_artifacts import read_episodes, write_episodes
 from coevo.tasks.session import Session
@@ -45,12 +45,12 @@ def play_ahead(session: Session) -> None:
     episodes = play(session, at, tasks_of(session, at), seen)
     check_episodes(episodes, limits_at(session, at), session.stores.paths.quarantine)
     check_losses(episodes, session.config.rollout.lost_limit, "train")
-    session.ahead = measured(session, episodes, seen)
+    session.prefetched = measured(session, episodes, seen)
 
 
 def awaited(session: Session, tasks: Sequence[Task]) -> PlayedBatch | None:
     """The batch as played ahead; None if another batch was played, or none."""
-    batch, session.ahead = session.ahead, None
+    batch, session.prefetched = session.prefetched, None
     if batch is None or [episode.id for episode in batch.episodes] != ids_of(session, session.here, tasks):
         return None
     return batch
@@ -84,12 +84,12 @@ def check_fresh(episodes: Iterable[Episode], iteration: int, ahead: int) -> None
                 )
 
 
-def write_ahead(batch: PlayedBatch | None, staging: Path) -> None:
+def write_prefetched(batch: PlayedBatch | None, staging: Path) -> None:
     """Stage what was played ahead for the commit; no episodes where nothing was."""
     write_episodes([] if batch is None else batch.episodes, staging / FOLDER)
     (staging / FOLDER / METRICS).write_text(json.dumps({} if batch is None else batch.metrics, sort_keys=True))
 
 
-def read_ahead(directory: Path) -> PlayedBatch:
+def read_prefetched(directory: Path) -> PlayedBatch:
     """Episodes and metrics of a committed artifact."""
     return PlayedBatch(read_episodes(directory), json.loads((directory / METRICS).read_text()), {})

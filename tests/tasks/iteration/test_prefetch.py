@@ -14,8 +14,8 @@ from support.sessions import batch, committed, do, opened, shaped
 from coevo.configs.load.load import load_recipe
 from coevo.models.trainer.trainer_client import UpdateReport
 from coevo.tasks.gates.frame_gate import GateError
-from coevo.tasks.iteration.ahead import FOLDER, check_fresh, read_ahead
-from coevo.tasks.iteration.ahead import staleness as mean_staleness
+from coevo.tasks.iteration.prefetch import FOLDER, check_fresh, read_prefetched
+from coevo.tasks.iteration.prefetch import staleness as mean_staleness
 from coevo.tasks.play.play import Player
 from coevo.tasks.revision_artifacts import episodes_of
 from coevo.tasks.run.open_run import position
@@ -128,7 +128,7 @@ def test_every_batch_but_the_first_is_one_version_old_and_none_is_played_for_not
         steps = [step(session) for _ in range(3)]
         versions = [{turn.version for episode in episodes for turn in episode.turns} for episodes, _ in steps]
         committed = [episodes_of(session.stores.lineage, n, session.stores.paths.scratch) for n in (1, 2, 3)]
-        assert read_ahead(session.stores.lineage.path(FOLDER)).episodes == []
+        assert read_prefetched(session.stores.lineage.path(FOLDER)).episodes == []
     assert versions == [{0}, {0}, {1}]
     assert [staleness(state) for _, state in steps] == [0.0, 1.0, 1.0]
     for number, ((episodes, _), kept) in enumerate(zip(steps, committed, strict=True)):
@@ -155,7 +155,7 @@ def test_tasks_and_draws_are_those_of_a_run_that_waits(tmp_path):
 def test_what_was_played_for_another_revision_is_played_again(tmp_path):
     with session_at(tmp_path) as session:
         step(session)
-        session.draft.revision += 1
+        session.pending.revision += 1
         episodes, state = step(session)
         assert staleness(state) == 0.0
         assert {episode.revision for episode in episodes} == {3}
@@ -165,20 +165,20 @@ def test_what_was_played_under_other_settings_is_left_behind(tmp_path):
     with session_at(tmp_path, configured("rollout.sampling.temperature=0.5")) as session:
         step(session)
     with session_at(tmp_path) as session:
-        assert session.ahead is not None
-        session.accepted, session.ahead = ["rollout.sampling.temperature was 0.5"], None
+        assert session.prefetched is not None
+        session.accepted, session.prefetched = ["rollout.sampling.temperature was 0.5"], None
         position(session, session.stores.lineage.head(), session.stores.paths.staging)
-        assert session.ahead is None
+        assert session.prefetched is None
 
 
 def test_a_run_that_waits_again_keeps_none(tmp_path):
     with session_at(tmp_path) as session:
         step(session)
     with session_at(tmp_path, configured(ahead=0)) as session:
-        assert session.ahead is None
+        assert session.prefetched is None
         _, state = step(session)
         assert staleness(state) is None
-        assert read_ahead(session.stores.lineage.path(FOLDER)).episodes == []
+        assert read_prefetched(session.stores.lineage.path(FOLDER)).episodes == []
 
 
 class Losing(Player):
@@ -211,7 +211,7 @@ def test_a_batch_that_the_next_iteration_would_refuse_is_not_committed(tmp_path,
         session.parts = spoilt(session.parts)
         with pytest.raises(error, match=line):
             update(session, found.episodes, targets)
-        assert session.ahead is None
+        assert session.prefetched is None
         assert session.stores.lineage.head().revision == 0
 
 

@@ -25,27 +25,27 @@ class Counting(ExpertPlayer):
 
 
 def cost(session):
-    return session.draft.metrics.get("cost/episodes"), session.draft.metrics.get("cost/tokens")
+    return session.pending.metrics.get("cost/episodes"), session.pending.metrics.get("cost/tokens")
 
 
 def test_rollouts_and_both_sides_of_a_replay_count_and_evaluations_do_not(tmp_path):
     config = load_recipe("homerules-experience-only", [*SMALL, "rollout.group_size=4", "bank.admission.replays=3"])
     player = expert_player(Counting)
     with opened(tmp_path, config, played=player) as session:
-        session.draft.measure(evaluate(session))
+        session.pending.measure(evaluate(session))
         assert cost(session) == (None, None)
         player.turns = 0
         episodes = batch(session)
         assert cost(session) == (8, 2 * player.turns)
-        assert [session.draft.metrics[f"cost/rollout/{kind}"] for kind in ("episodes", "tokens")] == [*cost(session)]
+        assert [session.pending.metrics[f"cost/rollout/{kind}"] for kind in ("episodes", "tokens")] == [*cost(session)]
         session.recent.extend(episodes)
         turns = player.turns
         task = episodes[0].task
         do(session, judge, Proposal((replace(entry("mug in safe", scope=task.scope), sources=(episodes[0].id,)),)))
         assert cost(session) == (8 + 2 * 3, 2 * player.turns)
-        apart = [session.draft.metrics[f"cost/judging/{kind}"] for kind in ("episodes", "tokens")]
+        apart = [session.pending.metrics[f"cost/judging/{kind}"] for kind in ("episodes", "tokens")]
         assert apart == [2 * 3, 2 * (player.turns - turns)]
-        assert session.draft.metrics["cost/rollout/episodes"] == 8
+        assert session.pending.metrics["cost/rollout/episodes"] == 8
 
 
 def test_an_episode_in_parts_counts_where_it_ends(tmp_path):
@@ -54,6 +54,6 @@ def test_an_episode_in_parts_counts_where_it_ends(tmp_path):
         ended = 0.0
         while ended < 2:
             shaped(session, batch(session))
-            ended += session.draft.metrics["agent/episodes/ended"]
+            ended += session.pending.metrics["agent/episodes/ended"]
             assert cost(session) == (ended, 2 * player.turns)
             session.iteration += 1
