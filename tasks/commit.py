@@ -131,7 +131,7 @@ class Committer:
 def _keep(stores: Stores, sealed: Sealed) -> None:
     with reporting_to(Silent()):  # the rollout beside it reports its progress
         manifest = commit(stores, sealed)
-        if is_sparse(stores.lineage.sizes()):
+        if is_sparse(stores.lineage.artifacts.sizes()):
             _remove_superseded(stores)
         publish(stores, sealed, manifest)
 
@@ -147,7 +147,7 @@ def _remove_superseded(stores: Stores) -> None:
 def commit(stores: Stores, sealed: Sealed) -> Manifest:
     """Commit a sealed revision with all that is staged."""
     staging, bank = stores.paths.staging, stores.bank
-    require_space(staging, stores.lineage.sizes().get(EPISODES, 0), "the commit of a revision")
+    require_space(staging, stores.lineage.artifacts.sizes().get(EPISODES, 0), "the commit of a revision")
     write_episodes(sealed.draft.episodes, staging / EPISODES)
     bank.merge(sealed.change)
     state = {**sealed.state, "tables": bank.hashes()}
@@ -162,9 +162,9 @@ def artifacts(staging: Path) -> dict[str, Path]:
 @stage("publish")
 def publish(stores: Stores, sealed: Sealed, manifest: Manifest) -> None:
     """Hand a committed revision to MLflow's publisher and Prefect's artifacts, and report it."""
-    commit, draft = stores.lineage.commit_hash(manifest.revision), sealed.draft
+    commit, draft = stores.lineage.history.commit_hash(manifest.revision), sealed.draft
     judged = list(sealed.change.judged)
-    found = alarms(manifest, earlier(stores.lineage.manifest, manifest))
+    found = alarms(manifest, earlier(stores.lineage.history.manifest, manifest))
     publication = Publication(manifest, commit, sealed.entries, sealed.before, draft.episodes, judged, found)
     stores.publisher.submit(publication)
     if stores.artifacts is not None:

@@ -67,12 +67,12 @@ class Graph:
 
 def offshoots(lineage: Lineage, name: str, workspace: Workspace, last: int) -> list[Offshoot]:
     """Runs of the workspace that were branched from this one, up to its revision ``last``."""
-    mine, found = lineage.commits(), []
+    mine, found = lineage.history.commits(), []
     for one in readable(workspace):
         if one.paths.name == name or not one.revisions:
             continue
         with Lineage.open(one.paths.lineage, workspace.cache) as other:
-            theirs = other.commits()
+            theirs = other.history.commits()
             for manifest in one.revisions if theirs[:1] == mine[:1] else ():
                 origin = manifest.observed.get("branched_from", {})
                 start = origin.get("revision", -1)

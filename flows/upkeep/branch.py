@@ -44,11 +44,11 @@ def branch(
         CoevoError: the revision was dropped or lost its optimizer, the name is taken, or a branch cannot change a
             setting.
     """
-    source.lineage.require(source.manifest.revision)
+    source.lineage.history.require(source.manifest.revision)
     config = continued(source, overrides, workspace.trust)
     with workspace.staged(name, config) as fresh, Lineage.open(fresh.lineage, workspace.cache) as lineage:
         # Again, now that gc can no longer run in between.
-        source.lineage.require(source.manifest.revision)
+        source.lineage.history.require(source.manifest.revision)
         copy(source.paths.bank, fresh.bank, tables(source))
         lineage.branch(source.lineage, source.manifest.revision, without)
         made = lineage.diverge(state(source.manifest, config), observed(source, name, Bank(fresh.bank)))
@@ -92,7 +92,7 @@ def own(source: Reading, config: RunConfig, trust: Trust) -> list[Setting]:
 
 def tables(source: Reading) -> KeptVersions:
     """Versions of the bank up to the revision that are still kept, by table."""
-    kept = set(source.lineage.retained())
+    kept = set(source.lineage.history.retained())
     revisions = [manifest for manifest in source.history if manifest.revision in kept]
     return versions_of(revisions, source.manifest.tables)
 

@@ -26,7 +26,7 @@ def restore(
     with writer_lock(paths), Lineage.open(paths.lineage, workspace.cache) as lineage:
         Cursor(paths.published).check(lineage)
         bank = Bank(paths.bank)
-        before = lineage.head()
+        before = lineage.history.head()
         made = lineage.rollback(to, bank, without)
         kept = ", ".join(sorted(name for name in made.artifacts if name != "episodes"))
         done = "Already rolled back" if made == before else "Rolled back"

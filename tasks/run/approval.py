@@ -48,7 +48,7 @@ def read_proposal(lineage: Lineage, head: Manifest) -> Pending:
     Raises:
         CoevoError: it is not what was committed.
     """
-    return Pending.parse(lineage.files(head, FOLDER)[FILE].read_text(encoding="utf-8"))
+    return Pending.parse(lineage.artifacts.files(head, FOLDER)[FILE].read_text(encoding="utf-8"))
 
 
 def decide(vote: Vote, revision: int | None, paths: RunPaths, bank: Bank, lineage: Lineage) -> Manifest:
@@ -66,7 +66,7 @@ def decide(vote: Vote, revision: int | None, paths: RunPaths, bank: Bank, lineag
     Raises:
         CoevoError: nothing waits, or another revision does.
     """
-    head = required(lineage.head(), revision, paths.name)
+    head = required(lineage.history.head(), revision, paths.name)
     pending = read_proposal(lineage, head).as_of(head.revision + 1)
     taken, config = pending if vote.approved else pending.rejected(), paths.read_config()
     state = BankState.stored(bank, config.bank, config.clusters)
@@ -96,6 +96,6 @@ def _sources(state: BankState, head: Manifest, paths: RunPaths, lineage: Lineage
     """Episodes that the candidates were written from; only clusters that retrieval reads need them."""
     if state.pools is None:
         return []
-    trail = trail_since(lineage.manifest, head, int(head.state["fired"]))
+    trail = trail_since(lineage.history.manifest, head, int(head.state["fired"]))
     found = (episode for revision in trail for episode in episodes_of(lineage, revision, paths.scratch))
     return [episode for episode in found if episode.teaches]

@@ -46,7 +46,7 @@ def commit_by_hand(
         lineage: its lineage, which has a revision.
         observed: fields beside the state, which change nothing that follows.
     """
-    head = lineage.head()
+    head = lineage.history.head()
     assert head is not None
     paths.clear_staging()
     write_episodes([], paths.staging / EPISODES)
@@ -77,7 +77,7 @@ def retire_entry(
     Raises:
         CoevoError: the bank never held the entry, the run waits for a person, or reason or name cannot be written.
     """
-    head = lineage.head()
+    head = lineage.history.head()
     assert head is not None
     held = next((each for each in bank.entries() if each.id == entry), None)
     if held is None:
@@ -117,7 +117,7 @@ def import_entries(incoming: Incoming, paths: RunPaths, bank: Bank, lineage: Lin
     Raises:
         CoevoError: the bank holds one of them otherwise.
     """
-    head = lineage.head()
+    head = lineage.history.head()
     assert head is not None
     added = list(_lacking(incoming, bank, head.revision + 1))
     if not added:

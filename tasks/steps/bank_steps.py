@@ -37,7 +37,7 @@ def unshown(session: Session) -> dict[str, float]:
 
     Iterations without a bank on purpose (``warmup``), or in which no episode ended, leave the number as it is.
     """
-    draft, head = session.draft.metrics, session.stores.lineage.head()
+    draft, head = session.draft.metrics, session.stores.lineage.history.head()
     last = draft if session.iteration > session.sealed_at or head is None else head.metrics
     before, entries = last.get(UNSHOWN, 0.0), bool(session.bank.entries)
     known = not entries or (session.due.is_warm() and any(each.turns for each in session.ended))
@@ -120,7 +120,11 @@ def idle_firings(session: Session, name: str, used: bool | None) -> dict[str, fl
     draft = session.draft.metrics
     if used:
         return {name: 0.0} if name in draft else {}  # of an earlier firing of the same revision
-    last = draft if name in draft or "bank/size" in draft else session.stores.lineage.manifest(session.fired).metrics
+    last = (
+        draft
+        if name in draft or "bank/size" in draft
+        else session.stores.lineage.history.manifest(session.fired).metrics
+    )
     idle = last.get(name, 0.0) + (used is False)
     return {name: idle} if idle else {}
 

@@ -58,7 +58,7 @@ def test_a_frozen_policy_is_not_penalised(tmp_path):
 def test_a_revision_without_an_artifact_leaves_a_session_as_it_begins(artifact, tmp_path):
     with opened(tmp_path, GUIDED) as session:
         before = {name: value for name, value in vars(session).items() if name in ("baselines", "taught", "ahead")}
-        artifact.restore(session, None, session.stores.lineage.head())
+        artifact.restore(session, None, session.stores.lineage.history.head())
         assert {name: getattr(session, name) for name in before} == before
         assert (session.bank.trials, dict(session.bank.standings)) == ([], {})
         assert not list(session.references.episodes())

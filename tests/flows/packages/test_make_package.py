@@ -195,7 +195,7 @@ def test_it_listens_on_loopback_alone(server):
 def test_a_version_says_where_it_comes_from_and_how_it_did(place):
     registered = client(tracking_store(place.root)).get_model_version("agent", "1")
     with reading("first@3", place) as opened:
-        state, commit = opened.manifest.state, opened.lineage.commit_hash(3)
+        state, commit = opened.manifest.state, opened.lineage.history.commit_hash(3)
     assert registered.tags["coevo.run"] == "first"
     assert registered.tags["coevo.commit"] == commit
     assert registered.tags["coevo.config"] == state["config_hash"]
@@ -215,7 +215,7 @@ def test_the_alias_moves_through_the_gate_and_back_to_the_old_pair(place, tmp_pa
     old = packaged(fetch(store, find(store, "agent@champion"), tmp_path / "old"))
     assert old.origin.revision == 3
     with reading("first@3", place) as opened:
-        policy = opened.lineage.materialise(3, "policy", tmp_path / "policy")
+        policy = opened.lineage.artifacts.materialise(3, "policy", tmp_path / "policy")
     weights = [(directory / "model.safetensors").read_bytes() for directory in (policy, old.directory / "policy")]
     assert weights[0] == weights[1]
 
