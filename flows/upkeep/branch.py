@@ -127,7 +127,7 @@ def observed(source: Reading, name: str, bank: Bank) -> Mapping[str, Any]:
 def _check_words(before: RunConfig, after: RunConfig) -> None:
     if after.policy.type != "scratch":
         return
-    new = sorted(set(make(after.env).vocabulary()) - set(make(before.env).vocabulary()))
+    new = sorted(set(make(after.env).vocabulary) - set(make(before.env).vocabulary))
     if new:
         more = f" and {len(new) - 3} more" if len(new) > 3 else ""
         raise CoevoError(

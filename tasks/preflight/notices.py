@@ -243,7 +243,7 @@ def without_room(config: RunConfig, env: Environment[object], written: Sequence[
     """
     if config.bank is None:
         return
-    tokenizer = tokenizer_of(config.policy, (*env.vocabulary(), *CONTEXT_WORDS))
+    tokenizer = tokenizer_of(config.policy, (*env.vocabulary, *CONTEXT_WORDS))
     wide = Context(config.context.model_copy(update={"experience_tokens": TOKENS}), tokenizer)
     sizes = [wide.size([entry], "") for entry in written or [SHORTEST]]
     budget = config.context.experience_tokens

@@ -110,7 +110,7 @@ def start_metrics(directory: Path) -> dict[str, float]:
 
 def _make(config: RunConfig, env: Environment[object], directory: Path, reporter: Reporter) -> None:
     added = () if teaches(config) is None else WORDS
-    words, draws = (*env.vocabulary(), *CONTEXT_WORDS, *added), key(config.seed, "warmstart", "init")
+    words, draws = (*env.vocabulary, *CONTEXT_WORDS, *added), key(config.seed, "warmstart", "init")
     threads = config.rollout.engine.threads
     directory.mkdir(parents=True)
     if config.rollout.engine.type == "vllm" and not (config.warmstart and config.warmstart.steps):
