@@ -20,7 +20,7 @@ from coevo.memory.bank.bank import Bank
 from coevo.memory.bank_state import BankState
 from coevo.records.episode import Episode
 from coevo.tasks.revision_artifacts import episodes_of
-from coevo.tasks.run.by_hand import commit_by_hand
+from coevo.tasks.run.by_hand import HandMadeChange, commit_by_hand
 from coevo.tasks.run.waiting import Vote
 from coevo.tasks.steps.bank_steps import counts
 from coevo.utilities.errors import CoevoError
@@ -75,8 +75,8 @@ def decide(vote: Vote, revision: int | None, paths: RunPaths, bank: Bank, lineag
     figures = counts(before, {entry.id for entry in state.entries}, pending.proposed)
     said = {"revision": head.revision, "proposal": head.artifacts[FOLDER], "approved": vote.approved}
     fields = {"waiting": False, "approval": said} | ({"fired": head.revision} if pending.fired else {})
-    observed = {"decided_by": vote.by}
-    return commit_by_hand(state.change(), fields, figures, paths, bank, lineage, observed)
+    change = HandMadeChange(state.change(), fields, figures, observed={"decided_by": vote.by})
+    return commit_by_hand(change, paths, bank, lineage)
 
 
 def required(head: Manifest | None, revision: int | None, run: str) -> Manifest:

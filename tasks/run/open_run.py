@@ -26,7 +26,7 @@ from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.models.engines.requests import Engine
 from coevo.models.policy.policy import PEFT_WEIGHTS, WEIGHTS
-from coevo.models.trainer.trainer_client import Trainer
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 from coevo.models.weights.tensor_file import Spec, read_layout
 from coevo.records.episode import Episode
 from coevo.tasks import revision_artifacts
@@ -132,11 +132,9 @@ def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifes
         optimizer = lineage.artifacts.path("optimizer") if "optimizer" in head.artifacts else None
     return Trainer(
         config.update,
+        StartingPoint(start, reference, optimizer),
         temperature=config.rollout.sampling.temperature,
         threads=config.rollout.engine.threads,
-        policy=start,
-        reference=reference,
-        optimizer=optimizer,
         log=paths.log,
         variables=trainer_environment(config),
     )

@@ -12,7 +12,7 @@ from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.records.writing import Credit, Drawn, Question, Reply, Rewarded
-from coevo.tasks.run.by_hand import commit_by_hand
+from coevo.tasks.run.by_hand import HandMadeChange, commit_by_hand
 from coevo.tasks.run.run_writer_model import check_tokens, journal_after, spent_before
 from coevo.tasks.writing.artifact import FOLDER, KeptWriting, write_writing
 from coevo.tasks.writing.journal import Answered, Journal
@@ -99,7 +99,7 @@ def test_a_change_by_hand_after_a_rollback_refunds_nothing_either(paid, tmp_path
     bank, own = Bank(paths.bank), QuestionExpense(1, 30, 0)
     lineage.rollback(4, bank)
     for _ in range(2):
-        commit_by_hand(BankChange(), {}, {}, paths, bank, lineage)
+        commit_by_hand(HandMadeChange(BankChange()), paths, bank, lineage)
         found = spent_before(
             lineage, lineage.history.head(), QuestionExpense(1, 10, 0), tmp_path / "scratch", pytest.fail
         )
