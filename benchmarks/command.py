@@ -34,4 +34,4 @@ def reach(workspace: Workspace, run: str, recipe: str, iterations: int, settings
     else:
         coevo(workspace, "run", recipe, "--name", run, f"iterations={iterations}", *settings)
     with Lineage.open(workspace.existing(run).lineage, workspace.cache) as lineage:
-        return lineage.log()
+        return lineage.history.log()

@@ -188,6 +188,7 @@ class Environment(ABC, Generic[StateT]):
     def close(self) -> None:
         """End everything that the environment has started; it starts again when it is used again."""
 
+    @property
     def vocabulary(self) -> tuple[str, ...]:
         """Every word that a prompt or answer can contain, for word-level policies; empty if the list is unknown."""
         return ()

@@ -253,9 +253,10 @@ def promote(
     Raises:
         CoevoError: the version does not exist, or the two play different tasks.
     """
+    from coevo.flows.packages.promotion import PromotionTerms
     from coevo.flows.packages.promotion import promote as decide
 
-    return decide(version, panel, tasks, margin, seed, workspace_of(workspace))
+    return decide(version, PromotionTerms(panel, tasks, margin, seed), workspace_of(workspace))
 
 
 @extras_named()

@@ -163,4 +163,4 @@ def learner_at(
 
 
 def _artifact(run: Reading, name: str, scratch: Path) -> Path:
-    return run.lineage.materialise(run.manifest.revision, name, scratch / name)
+    return run.lineage.artifacts.materialise(run.manifest.revision, name, scratch / name)

@@ -266,7 +266,7 @@ def head_of(workspace: Workspace, paths: RunPaths) -> Manifest | None:
     if not paths.lineage.exists():
         return None
     with Lineage.open(paths.lineage, workspace.cache) as lineage:
-        return lineage.head()
+        return lineage.history.head()
 
 
 def _announce(paths: RunPaths, workspace: Workspace, earlier: RunSummary | None, quiet: bool) -> None:

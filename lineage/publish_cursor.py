@@ -36,7 +36,7 @@ class Cursor:
             CoevoError: the file is damaged, or ahead of the history.
         """
         last = self.read()
-        head = len(lineage.commits()) - 1
+        head = len(lineage.history.commits()) - 1
         if last > head:
             held = f"the last is {head}" if head >= 0 else "there is none yet"
             raise self._wrong(f"says that revision {last} is published, but {held}")
@@ -60,7 +60,7 @@ class Cursor:
         Raises:
             CoevoError: as ``check``.
         """
-        return lineage.log(after=self.check(lineage))
+        return lineage.history.log(after=self.check(lineage))
 
     def _read(self) -> Mapping[str, Any]:
         if not self.path.exists():

@@ -42,7 +42,7 @@ def _kept(workspace: Workspace, run: RunPaths) -> Iterator[str]:
     history = _history(workspace, run)
     if history:
         with Lineage.open(run.lineage, workspace.cache) as lineage:
-            retained = lineage.retained()
+            retained = lineage.history.retained()
         for revision in retained:
             yield from history[revision].kept(len(history) - 1).values()
 
@@ -51,4 +51,4 @@ def _history(workspace: Workspace, run: RunPaths) -> list[Manifest]:
     if not (run.lineage / ".git").is_dir():
         return []
     with Lineage.open(run.lineage, workspace.cache) as lineage:
-        return lineage.log()
+        return lineage.history.log()

@@ -9,7 +9,7 @@ from coevo.memory.admission.rulings import barred
 from coevo.memory.bank.bank import BankView
 from coevo.memory.bank.change import BankChange, Judged, Ruling
 from coevo.memory.clusters import Clusters, associate
-from coevo.memory.library import Library
+from coevo.memory.library import AdmissionState, Library
 from coevo.memory.retirement_counters import RetirementCounter
 from coevo.memory.retrieval.index import Index
 from coevo.memory.stats import Stats, initial_stats, tally
@@ -175,8 +175,8 @@ class BankState:
 
     def library(self) -> Library:
         """The active entries with their counters, as writers and admissions read them."""
-        looks = self.measurements.of
-        return Library(self.entries, self.stats, self.clusters, self.barred, self.trials, looks, self.span)
+        admission = AdmissionState(self.barred, self.trials, self.measurements.of, self.span)
+        return Library(self.entries, self.stats, self.clusters, admission)
 
     def over(self, index: Index) -> Index:
         """An index over this state that shares what ``index`` has computed."""

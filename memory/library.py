@@ -1,6 +1,7 @@
 """The library: active entries of one version of the bank as rows, with the values that scorers need."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,16 +17,34 @@ NEW = Stats("")
 """Counters of an entry without any."""
 
 
+@dataclass(frozen=True, slots=True)
+class AdmissionState:
+    """State that an admission reads beside the entries.
+
+    Attributes:
+        barred: ids that may not enter, see ``coevo.memory.admission.rulings.barred``.
+        trials: candidates on trial, which are not among the entries.
+        looks: earlier measurements of a lesson, the oldest first, by its id.
+        span: highest minus lowest reward of an episode.
+    """
+
+    barred: frozenset[str] = frozenset()
+    trials: Sequence[OnTrial] = ()
+    looks: Callable[[str], Sequence[Verdict]] = lambda lesson: ()
+    span: float = 1.0
+
+
+NO_ADMISSION = AdmissionState()
+"""Nothing is barred, on trial or was measured before."""
+
+
 class Library:
     """Active entries in the order that breaks ties of scores: the later edit first, then the lower id.
 
     Attributes:
         catalogue: the entries with their numbers.
         clusters: observation clusters, or None.
-        barred: ids that may not enter, see ``coevo.memory.admission.rulings.barred``.
-        trials: candidates on trial, which are not among the entries.
-        looks: earlier measurements of a lesson, the oldest first, by its id.
-        span: highest minus lowest reward of an episode.
+        admission: what an admission reads beside the entries.
     """
 
     def __init__(
@@ -33,17 +52,11 @@ class Library:
         entries: Iterable[Entry] | Catalogue,
         stats: Mapping[str, Stats] | None = None,
         clusters: Clusters | None = None,
-        barred: frozenset[str] = frozenset(),
-        trials: Sequence[OnTrial] = (),
-        looks: Callable[[str], Sequence[Verdict]] = lambda lesson: (),
-        span: float = 1.0,
+        admission: AdmissionState = NO_ADMISSION,
     ) -> None:
         self.catalogue = entries if isinstance(entries, Catalogue) else Catalogue(entries)
         self.clusters = clusters
-        self.barred = barred
-        self.trials = trials
-        self.looks = looks
-        self.span = span
+        self.admission = admission
         self._stats = {} if stats is None else stats
 
     def __len__(self) -> int:

@@ -131,7 +131,7 @@ class Committer:
 def _keep(stores: Stores, frozen: FrozenRevision) -> None:
     with reporting_to(Silent()):  # the rollout beside it reports its progress
         manifest = commit(stores, frozen)
-        if is_sparse(stores.lineage.sizes()):
+        if is_sparse(stores.lineage.artifacts.sizes()):
             _remove_superseded(stores)
         publish(stores, frozen, manifest)
 
@@ -147,7 +147,7 @@ def _remove_superseded(stores: Stores) -> None:
 def commit(stores: Stores, frozen: FrozenRevision) -> Manifest:
     """Commit a frozen revision with all that is staged."""
     staging, bank = stores.paths.staging, stores.bank
-    require_space(staging, stores.lineage.sizes().get(EPISODES, 0), "the commit of a revision")
+    require_space(staging, stores.lineage.artifacts.sizes().get(EPISODES, 0), "the commit of a revision")
     write_episodes(frozen.pending.episodes, staging / EPISODES)
     bank.merge(frozen.change)
     state = {**frozen.state, "tables": bank.hashes()}
@@ -162,9 +162,9 @@ def artifacts(staging: Path) -> dict[str, Path]:
 @stage("publish")
 def publish(stores: Stores, frozen: FrozenRevision, manifest: Manifest) -> None:
     """Hand a committed revision to MLflow's publisher and Prefect's artifacts, and report it."""
-    commit, pending = stores.lineage.commit_hash(manifest.revision), frozen.pending
+    commit, pending = stores.lineage.history.commit_hash(manifest.revision), frozen.pending
     judged = list(frozen.change.judged)
-    found = alarms(manifest, earlier(stores.lineage.manifest, manifest))
+    found = alarms(manifest, earlier(stores.lineage.history.manifest, manifest))
     publication = Publication(manifest, commit, frozen.entries, frozen.before, pending.episodes, judged, found)
     stores.publisher.submit(publication)
     if stores.artifacts is not None:

@@ -38,7 +38,7 @@ class ResumedArtifact:
 def stage_artifacts(session: Session) -> None:
     """Write the artifacts that the next rollout continues from to the staging directory."""
     for each in RESUMED:
-        if each.is_due(session, session.stores.lineage.path(each.name).exists()):
+        if each.is_due(session, session.stores.lineage.artifacts.path(each.name).exists()):
             each.write(session, session.stores.paths.staging)
 
 
@@ -51,7 +51,7 @@ def restore_artifacts(session: Session, head: Manifest) -> None:
     for each in RESUMED:
         if each.restore is None:
             continue
-        path = session.stores.lineage.path(each.name) if each.name in head.artifacts else None
+        path = session.stores.lineage.artifacts.path(each.name) if each.name in head.artifacts else None
         each.restore(session, path, head)
 
 

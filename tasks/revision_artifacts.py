@@ -55,7 +55,7 @@ def episodes_of(lineage: Lineage, revision: int, scratch: Path) -> list[Episode]
     """
     scratch.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=scratch) as directory:
-        return read_episodes(lineage.materialise(revision, EPISODES, Path(directory) / EPISODES))
+        return read_episodes(lineage.artifacts.materialise(revision, EPISODES, Path(directory) / EPISODES))
 
 
 def references_of(config: RunConfig, directory: Path | None) -> References:

@@ -107,7 +107,7 @@ CASES = {
 
 def build_policy(case: Case, dtype: torch.dtype, device: str, directory: Path, seed: int = 0) -> int:
     """Write a policy with random weights, drawn from a seed, and return their number."""
-    spoken = (*make(HomeRulesConfig()).vocabulary(), *CONTEXT_WORDS)
+    spoken = (*make(HomeRulesConfig()).vocabulary, *CONTEXT_WORDS)
     words = (*spoken, *(f"word{number}" for number in range(case.shape.vocabulary - RESERVED - len(set(spoken)))))
     base = directory.with_name("base")
     _write_noise(case.shape, words, dtype, device, base, seed)

@@ -21,7 +21,7 @@ import torch
 from benchmarks.gpu.cases import CASES, Case, build_policy, write_batch
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.capacity.devices import here
-from coevo.models.trainer.trainer_client import Trainer
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 from coevo.records.draws import key
 
 UPDATES = 4
@@ -73,7 +73,7 @@ def used() -> int:
 
 
 def _trainer(config: UpdateConfig, policy: Path, log: Path) -> Trainer:
-    return Trainer(config, temperature=1.0, threads=1, policy=policy, reference=policy, optimizer=None, log=log)
+    return Trainer(config, StartingPoint(policy, policy), temperature=1.0, threads=1, log=log)
 
 
 @contextmanager

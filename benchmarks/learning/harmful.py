@@ -25,7 +25,7 @@ from coevo.configs.env import HomeRulesConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
 from coevo.memory.admission.admission import Replay, Trial, admission_of
-from coevo.memory.library import Library
+from coevo.memory.library import AdmissionState, Library
 from coevo.memory.trials import OnTrial
 from coevo.memory.writers.writer import Edit, Proposal
 from coevo.records.draws import Key, extend, generator, key
@@ -162,7 +162,7 @@ def within(
     del others
     config = WithinGroupAdmissionConfig(type="within-group", confidence=level)
     trial = tried(env, lesson, config.iterations, draw)
-    decision = admission_of(config).decide(Proposal(), Library([], trials=[trial]), _never, 1)
+    decision = admission_of(config).decide(Proposal(), Library([], admission=AdmissionState(trials=[trial])), _never, 1)
     return bool(decision.entries)
 
 

@@ -55,7 +55,7 @@ def scripted(root: Path, config: RunConfig) -> Iterator[Session]:
     """A session after revision 0, in a workspace of its own; the weights that it commits are not used."""
     place = Workspace(root)
     paths, env = place.create("scripted", config), make(config.env)
-    policy = build(config.policy, (*env.vocabulary(), *CONTEXT_WORDS), key("scripted"))
+    policy = build(config.policy, (*env.vocabulary, *CONTEXT_WORDS), key("scripted"))
     with Lineage.open(paths.lineage, place.cache) as lineage:
         parts = assemble(config, env, embedded_engine(policy, config.rollout), None, None)
         expert = ExpertPlayer(env, parts.player.context, parts.player.engine, config.rollout.max_turns)

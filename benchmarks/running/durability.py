@@ -86,9 +86,9 @@ def snapshot(bank: Bank, change: BankChange) -> None:
 def roll_back(paths: RunPaths, place: Workspace) -> None:
     """Go back by a few revisions and to another content, as the library does it."""
     with Lineage.open(paths.lineage, place.cache) as lineage:
-        head = lineage.head()
+        head = lineage.history.head()
         assert head is not None
-        lineage.rollback(1 if head.tables != lineage.manifest(1).tables else 3, Bank(paths.bank))
+        lineage.rollback(1 if head.tables != lineage.history.manifest(1).tables else 3, Bank(paths.bank))
 
 
 def history_figures(place: Workspace, entries: int, revisions: int) -> BenchResult:
@@ -171,7 +171,7 @@ def size(path: Path) -> int:
 
 def _revisions(place: Workspace) -> int:
     root = place.root / "runs" / "killed" / "lineage"
-    return len(Lineage.open(root, place.cache).commits()) if root.is_dir() else 0
+    return len(Lineage.open(root, place.cache).history.commits()) if root.is_dir() else 0
 
 
 def _some(lessons: Sequence[Entry], draws: np.random.Generator, count: int) -> list[Entry]:

@@ -61,7 +61,7 @@ def build(bench: Bench, config: RunConfig) -> None:
         for revision in range(REVISIONS):
             bank.merge(_change(revision))
             manifest = lineage.commit(_stage(paths, revision), _state(config, bank, revision), _observed(paths, bank))
-            tracker.publish(Publication(manifest, lineage.commit_hash(revision), bank.active()))
+            tracker.publish(Publication(manifest, lineage.history.commit_hash(revision), bank.active()))
     tracker.finish(RunStatus("finished"), 1.0)
     paths.published.write_text(f'{{"published": {REVISIONS - 1}}}\n', encoding="utf-8")
 

@@ -8,7 +8,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from unittest.mock import patch
 
@@ -26,7 +25,7 @@ from coevo.lineage.superseded import remove_superseded
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.models.policy import policy as policies
 from coevo.models.policy.policy import Policy
-from coevo.models.trainer.trainer_client import Trainer
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 from coevo.records.draws import key
 
 SIZES = {"small": 128, "large": 768}
@@ -169,13 +168,8 @@ def _policy(name: str, place: Path, half: bool) -> Policy:
 
 def _trainer(place: Path) -> Trainer:
     config = UpdateConfig(deepspeed=DeepSpeedConfig(zero_stage=1, tokens=1024))
-    paths: Mapping[str, Path | None] = {
-        "policy": place / "policy",
-        "reference": place / "policy",
-        "optimizer": None,
-        "log": place / "log",
-    }
-    return Trainer(config, temperature=1.0, threads=1, **paths)  # type: ignore[arg-type]
+    start = StartingPoint(place / "policy", place / "policy")
+    return Trainer(config, start, temperature=1.0, threads=1, log=place / "log")
 
 
 def _state(revision: int) -> dict[str, object]:

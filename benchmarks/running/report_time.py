@@ -62,7 +62,7 @@ def _built(place: Workspace, revisions: int) -> RunPaths | None:
     if not paths.lineage.is_dir():
         return None
     with Lineage.open(paths.lineage, place.cache) as lineage:
-        return paths if len(lineage.commits()) == revisions else None
+        return paths if len(lineage.history.commits()) == revisions else None
 
 
 def build(place: Workspace, revisions: int, episodes: int) -> RunPaths:

@@ -74,7 +74,7 @@ def configured(*settings: str) -> RunConfig:
 
 def untaught(config: RunConfig) -> Policy:
     """Weights that have learned nothing, always the same."""
-    return build(config.policy, (*make(config.env).vocabulary(), *CONTEXT_WORDS), key("peers"))
+    return build(config.policy, (*make(config.env).vocabulary, *CONTEXT_WORDS), key("peers"))
 
 
 def taught(config: RunConfig, cache: Path) -> Policy:

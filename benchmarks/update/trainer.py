@@ -21,7 +21,7 @@ from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.policy import policy as policies
 from coevo.models.trainer.samples import SAMPLES
-from coevo.models.trainer.trainer_client import Trainer
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 from coevo.records.draws import generator, key
 
 MODEL = ScratchPolicyConfig(hidden_size=256, layers=4, heads=8, kv_heads=8, head_dim=32, intermediate_size=1024)
@@ -72,14 +72,9 @@ def measure(bench: Bench) -> BenchResult:
 def _trainer(place: Path, count: int) -> Iterator[tuple[Trainer, tuple[float, float]]]:
     """A trainer, the seconds until it had answered, and those of its busiest process."""
     config = UpdateConfig(deepspeed=DeepSpeedConfig(processes=count, tokens=TOKENS))
-    paths = {
-        "policy": place / "policy",
-        "reference": place / "policy",
-        "optimizer": None,
-        "log": place / f"log-{count}",
-    }
+    start, log = StartingPoint(place / "policy", place / "policy"), place / f"log-{count}"
     since = time.perf_counter()
-    with Trainer(config, temperature=1.0, threads=1, **paths) as it:  # type: ignore[arg-type]
+    with Trainer(config, start, temperature=1.0, threads=1, log=log) as it:
         it.update(place / "nothing.parquet", key("nothing"))
         yield it, (time.perf_counter() - since, max(_cpu(it)))
 

@@ -33,7 +33,7 @@ from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.advantages.trajectory import Advantages
 from coevo.models.policy.policy import Policy, save
 from coevo.models.trainer.samples import write_samples
-from coevo.models.trainer.trainer_client import Trainer
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 from coevo.models.trainer.update_batch import read
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.episode import Episode
@@ -150,8 +150,8 @@ class _Ours:
 
 @contextmanager
 def _ours(place: Path, config: UpdateConfig) -> Iterator[Contender]:
-    paths = {"policy": place / "policy", "reference": place / "policy", "optimizer": None, "log": place / "log"}
-    with Trainer(config, temperature=1.0, threads=1, **paths) as trainer:  # type: ignore[arg-type]
+    start = StartingPoint(place / "policy", place / "policy")
+    with Trainer(config, start, temperature=1.0, threads=1, log=place / "log") as trainer:
         yield _Ours(trainer, place / "samples.parquet")
 
 

@@ -21,7 +21,7 @@ from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update_config import OptimizerConfig, UpdateConfig
 from coevo.models.policy.policy import build, save
 from coevo.models.trainer.samples import SAMPLES
-from coevo.models.trainer.trainer_client import Trainer
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 from coevo.models.trainer.update_batch import read
 from coevo.records.draws import key
 
@@ -73,8 +73,8 @@ def measure(bench: Bench, layout: str, episodes: int = EPISODES) -> BenchResult:
 def _ours(place: Path) -> tuple[float, float]:
     """Seconds of the update by a trainer child, its check included, and the loss."""
     pq.write_table(SAMPLES.empty_table(), place / "none.parquet")
-    paths = {"policy": place / "policy", "reference": place / "policy", "optimizer": None, "log": place / "log"}
-    with Trainer(SETTINGS, temperature=1.0, threads=1, **paths) as trainer:  # type: ignore[arg-type]
+    start = StartingPoint(place / "policy", place / "policy")
+    with Trainer(SETTINGS, start, temperature=1.0, threads=1, log=place / "log") as trainer:
         trainer.update(place / "none.parquet", key("turns"))
         since = time.perf_counter()
         metrics = trainer.update(place / "all.parquet", key("turns")).metrics

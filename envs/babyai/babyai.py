@@ -65,6 +65,7 @@ class BabyAI(Environment[LevelPoint]):
         """The six actions, the same in every task; each is a verb of its own."""
         return Guide(babyai_contents.GUIDE, babyai_contents.ACTIONS)
 
+    @property
     def vocabulary(self) -> tuple[str, ...]:
         """Every word of every kind, sorted."""
         return babyai_contents.words()

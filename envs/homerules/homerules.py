@@ -96,6 +96,7 @@ class HomeRules(Environment[HouseState]):
         """Actions of a task, with the places and appliances of its level that can be tried."""
         return house_tasks.guide(task)
 
+    @property
     def vocabulary(self) -> tuple[str, ...]:
         """Every word of this level, sorted."""
         return house_tasks.words(self._config.level)

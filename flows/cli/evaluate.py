@@ -1,11 +1,12 @@
 """``coevo evaluate``."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
+from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, with_option_groups, workspace_at
 from coevo.lineage.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -15,17 +16,25 @@ HASH, SHOWN = 16, 8
 """Characters of a panel's hash in JSON, and in the table, which has 80 columns."""
 
 
-def evaluate(
-    run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, and revision; by default the last one.")],
-    panel: Annotated[str | None, typer.Option(help="Panel to play; by default the run's first.")] = None,
-    tasks: Annotated[int | None, typer.Option(min=1, help="Tasks of the panel; by default as in the run.")] = None,
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """``EvaluationRequest`` as options; its module takes too long to import for `--help`."""
+
+    panel: Annotated[str | None, typer.Option(help="Panel to play; by default the run's first.")] = None
+    tasks: Annotated[int | None, typer.Option(min=1, help="Tasks of the panel; by default as in the run.")] = None
     bank: Annotated[
         str,
         typer.Option(help="own; none (policy alone); random (random entries); or OTHER[@M], the bank of another run."),
-    ] = "own",
+    ] = "own"
     discovery: Annotated[
         int, typer.Option(min=0, metavar="K", help="Attempts per task, with lessons from the failed ones.")
-    ] = 0,
+    ] = 0
+
+
+@with_option_groups
+def evaluate(
+    run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, and revision; by default the last one.")],
+    options: EvaluationOptions,
     endpoint: Annotated[str | None, typer.Option(help="URL of a `coevo serve`; its agent plays instead.")] = None,
     trust: TrustOption = None,
     as_json: JsonOption = False,
@@ -45,9 +54,10 @@ def evaluate(
 
     workspace = workspace_at(directory)
     trust_revision(workspace, run, trust, ask=not as_json)
-    result = _played(run, EvaluationRequest(panel, tasks, bank, discovery), endpoint, workspace)
+    request = EvaluationRequest(options.panel, options.tasks, options.bank, options.discovery)
+    result = _played(run, request, endpoint, workspace)
     lost = any(episode.lost for episode in result.episodes)
-    row = {"run": run, "panel": result.panel.name, "bank": bank, **_figures(result, lost)}
+    row = {"run": run, "panel": result.panel.name, "bank": request.bank, **_figures(result, lost)}
     row["panel_hash"] = result.panel.hash[:HASH]
     kinds = [{"type": kind, **_figures(part, lost)} for kind, part in result.by_kind().items()]
     attempts = [{"attempts": number, "solved": share} for number, share in result.discovery.items()]

@@ -52,9 +52,9 @@ def log(
     Example: coevo log homerules-coevo-rl-1
     """
     with reading(run, workspace_at(workspace)) as opened:
-        process, commits = holder(opened.paths), opened.lineage.commits()
+        process, commits = holder(opened.paths), opened.lineage.history.commits()
         sizes = history.bank_sizes(opened.history)
-        tags, kept = opened.lineage.names(), set(opened.lineage.retained())
+        tags, kept = opened.lineage.history.names(), set(opened.lineage.history.retained())
         rows: list[dict[str, Any]] = [
             {
                 "revision": manifest.revision,

@@ -1,11 +1,19 @@
 """``coevo package``, ``coevo promote``, ``coevo demote`` and ``coevo serve``."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at, workspace_option
+from coevo.flows.console.options import (
+    JsonOption,
+    TrustOption,
+    WorkspaceOption,
+    with_option_groups,
+    workspace_at,
+    workspace_option,
+)
 from coevo.flows.endpoint.request_limits import DEFAULT, Limits
 
 VersionArgument = Annotated[str, typer.Argument(metavar="MODEL/VERSION", help="Version, or MODEL@ALIAS.")]
@@ -43,14 +51,22 @@ def package(
     output.line(f"Make it the champion, if it plays better: coevo promote {registered.name}{option}")
 
 
+@dataclass(frozen=True)
+class PromotionOptions:
+    """``PromotionTerms`` as options; its module takes too long to import for `--help`."""
+
+    panel: Annotated[str | None, typer.Option(help="Held-out panel; by default the first it was evaluated on.")] = None
+    tasks: Annotated[int | None, typer.Option(min=2, help="Tasks of the panel; by default as in its evaluations.")] = (
+        None
+    )
+    margin: Annotated[float, typer.Option(help="Margin that the lower bound of the difference must exceed.")] = 0.0
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws of both versions.")] = 0
+
+
+@with_option_groups
 def promote(
     version: VersionArgument,
-    panel: Annotated[str | None, typer.Option(help="Held-out panel; by default the first it was evaluated on.")] = None,
-    tasks: Annotated[
-        int | None, typer.Option(min=2, help="Tasks of the panel; by default as in its evaluations.")
-    ] = None,
-    margin: Annotated[float, typer.Option(help="Margin that the lower bound of the difference must exceed.")] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws of both versions.")] = 0,
+    options: PromotionOptions,
     trust: TrustOption = None,
     as_json: JsonOption = False,
     directory: WorkspaceOption = None,
@@ -65,10 +81,12 @@ def promote(
     Example: coevo promote household/3 --panel seen-houses --margin 0.01
     """
     from coevo.flows.console.trust_prompt import consent_by
+    from coevo.flows.packages.promotion import PromotionTerms
     from coevo.flows.packages.promotion import promote as decide
 
     workspace = workspace_at(directory)
-    done = decide(version, panel, tasks, margin, seed, workspace, consent_by(trust, ask=not as_json))
+    terms = PromotionTerms(options.panel, options.tasks, options.margin, options.seed)
+    done = decide(version, terms, workspace, consent_by(trust, ask=not as_json))
     verdict, over = done.verdict, done.over
     if as_json:
         row = {"model": done.challenger.model, "version": done.challenger.version, "promoted": done.passed}
@@ -101,16 +119,31 @@ def demote(
     output.line(f"{restore(model, workspace_at(workspace), consent_by(trust)).name} is champion again")
 
 
-def serve(
-    what: Annotated[str, typer.Argument(metavar="RUN[@N]|MODEL@ALIAS", help="Revision, or version by its alias.")],
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port; by default a free one.")] = None,
+@dataclass(frozen=True)
+class AddressOptions:
+    """Address of the server."""
+
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port; by default a free one.")] = None
     allow_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Host name that requests may use; repeatable.")
-    ] = None,
-    max_body: Annotated[int, typer.Option(min=1, max=2**30, help="Maximum bytes per request.")] = DEFAULT.body,
-    max_rows: Annotated[int, typer.Option(min=1, max=10**5, help="Maximum rows per request.")] = DEFAULT.rows,
-    max_text: Annotated[int, typer.Option(min=1, max=2**30, help="Maximum bytes of text per row.")] = DEFAULT.text,
+    ] = None
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """Largest request of the server."""
+
+    max_body: Annotated[int, typer.Option(min=1, max=2**30, help="Maximum bytes per request.")] = DEFAULT.body
+    max_rows: Annotated[int, typer.Option(min=1, max=10**5, help="Maximum rows per request.")] = DEFAULT.rows
+    max_text: Annotated[int, typer.Option(min=1, max=2**30, help="Maximum bytes of text per row.")] = DEFAULT.text
+
+
+@with_option_groups
+def serve(
+    what: Annotated[str, typer.Argument(metavar="RUN[@N]|MODEL@ALIAS", help="Revision, or version by its alias.")],
+    listen: AddressOptions,
+    maximum: LimitOptions,
     trust: TrustOption = None,
     directory: WorkspaceOption = None,
 ) -> None:
@@ -127,7 +160,8 @@ def serve(
 
     workspace = workspace_at(directory)
     trust_served(workspace, what, trust)
-    address, limits = Address(host, port, tuple(allow_host or ())), Limits(max_body, max_rows, max_text)
+    address = Address(listen.host, listen.port, tuple(listen.allow_host or ()))
+    limits = Limits(maximum.max_body, maximum.max_rows, maximum.max_text)
     with serving(what, address, limits, workspace, consent_by(trust)) as served:
         output.line(f"Serving {served.name} at {served.url}/invocations; stop with Ctrl-C")
         served.wait()

@@ -31,7 +31,7 @@ def rollback(
     paths = workspace.existing(run)
     with reading(f"{run}@{to}", workspace) as there:
         revision, iteration = there.manifest.revision, there.manifest.iteration
-        head = there.lineage.head()  # config.json may be what a rollback has to do without
+        head = there.lineage.history.head()  # config.json may be what a rollback has to do without
         total = iteration if head is None else int(head.state["config"]["iterations"])
     from coevo.flows.upkeep.branch import restore
 

@@ -1,5 +1,6 @@
 """``coevo schedule`` and ``coevo worker``: scheduled sessions of runs."""
 
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -7,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
+from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, with_option_groups, workspace_at
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
@@ -20,25 +21,33 @@ MINUTES = len("2026-01-31T02:00")
 """Characters of a time without its offset: the column ``schedule`` names the time zone."""
 AHEAD, DAY, MINUTE = timedelta(days=100), timedelta(days=1), timedelta(minutes=1)
 """Time in which a change of clocks is named; Prefect plans no further."""
-TERMS = ("iterations", "max_hours", "rollback_on_drop", "notify")
 
 
-@app.command()
-def add(
-    run: RunArgument,
-    cron: Annotated[str, typer.Option(help="Five fields: minute, hour, day of month, month, day of week.")],
-    timezone: Annotated[str, typer.Option(help="Time zone of --cron, for example Europe/Berlin.")] = "UTC",
-    iterations: Annotated[int, typer.Option(min=1, help="Maximum iterations per session.")] = 20,
+@dataclass(frozen=True)
+class SessionOptions:
+    """Terms of each session."""
+
+    iterations: Annotated[int, typer.Option(min=1, help="Maximum iterations per session.")] = 20
     max_hours: Annotated[
         float | None, typer.Option("--max-hours", min=0.01, help="Start no revision that would end later than this.")
-    ] = None,
+    ] = None
     rollback_on_drop: Annotated[
         float | None,
         typer.Option(min=0.0, max=1.0, help="Roll back a session if success on a panel drops by more than this."),
-    ] = None,
+    ] = None
     notify: Annotated[
         str | None, typer.Option(metavar="TYPE/NAME", help="Prefect notification block that reports each session.")
-    ] = None,
+    ] = None
+
+
+@app.command()
+@with_option_groups
+def add(
+    run: RunArgument,
+    cron: Annotated[str, typer.Option(help="Five fields: minute, hour, day of month, month, day of week.")],
+    *,
+    timezone: Annotated[str, typer.Option(help="Time zone of --cron, for example Europe/Berlin.")] = "UTC",
+    terms: SessionOptions,
     trust: TrustOption = None,
     directory: WorkspaceOption = None,
 ) -> None:
@@ -59,8 +68,7 @@ def add(
 
     trust_run(workspace, run, config, trust)
     with_iterations(config, max(1, config.iterations), run)  # raises if the run cannot continue
-    terms = {"iterations": iterations, "max_hours": max_hours, "rollback_on_drop": rollback_on_drop, "notify": notify}
-    parameters = {"run": run, "workspace": str(workspace.root), **terms}
+    parameters = {"run": run, "workspace": str(workspace.root), **asdict(terms)}
     made = plan(workspace, run, Schedule(cron, timezone, parameters))
     output.line(f"Next session of {run}: {_row(made)['next']}, if `coevo worker` is running then.")
 
@@ -169,7 +177,7 @@ def _offset(moment: datetime, zone_info: ZoneInfo) -> timedelta | None:
 def _row(one: "StoredSchedule") -> dict[str, Any]:
     zone = ZoneInfo(one.schedule.timezone)
     when = None if one.next is None else one.next.astimezone(zone).isoformat(timespec="minutes")
-    terms = {name: one.schedule.parameters.get(name) for name in TERMS}
+    terms = {option.name: one.schedule.parameters.get(option.name) for option in fields(SessionOptions)}
     return {
         "run": one.run,
         "cron": one.schedule.cron,

@@ -26,15 +26,15 @@ def tag(
     workspace = workspace_at(directory)
     with reading(run, workspace) as opened, runs_lock(workspace.root):
         if not delete:
-            opened.lineage.tag(opened.manifest.revision, name)
+            opened.lineage.tags.add(name, opened.lineage.history.require(opened.manifest.revision))
             output.line(f"Tagged {opened.name} as {name}.")
             return
-        held, wanted = opened.lineage.names().get(name), Reference.parse(run).number(opened.lineage)
+        held, wanted = opened.lineage.history.names().get(name), Reference.parse(run).number(opened.lineage)
         if wanted is not None and held not in (None, wanted):
             raise CoevoError(
                 f"tag {name!r} is on revision {held}, not {wanted}: coevo tag {opened.paths.name} {name} --delete"
             )
-        opened.lineage.untag(name)
+        opened.lineage.tags.delete(name)
         output.line(f"Removed tag {name} from {opened.paths.name}{'' if held is None else f'@{held}'}.")
 
 

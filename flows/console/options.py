@@ -1,12 +1,15 @@
 """Options that the commands share."""
 
+import inspect
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -30,6 +33,36 @@ WithoutOptimizerOption = Annotated[
     bool,
     typer.Option("--without-optimizer", help="Leave out optimizer and critic; the next update begins new ones."),
 ]
+
+
+ReturnT = TypeVar("ReturnT")
+
+
+def with_option_groups(command: Callable[..., ReturnT]) -> Callable[..., ReturnT]:
+    """Let a command take options that belong together as one object.
+
+    Typer derives the options of a command from its parameters. Here a parameter whose type is a dataclass stands for
+    the fields of that dataclass, in their order.
+    """
+    signature = inspect.signature(command)
+    types = {name: each.annotation for name, each in signature.parameters.items()}
+    groups = {name: kind for name, kind in types.items() if isinstance(kind, type) and is_dataclass(kind)}
+    options = [
+        option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for each in signature.parameters.values()
+        for option in (inspect.signature(groups[each.name]).parameters.values() if each.name in groups else (each,))
+    ]
+
+    @wraps(command)
+    def flat(**given: object) -> ReturnT:
+        made = {
+            name: group(**{option.name: given.pop(option.name) for option in fields(group)})
+            for name, group in groups.items()
+        }
+        return command(**given, **made)
+
+    flat.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
+    return flat
 
 
 def left_out(without_optimizer: bool) -> tuple[str, ...]:

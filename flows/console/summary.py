@@ -20,7 +20,7 @@ COLUMNS = ("held-out success", "start", "end", "description")
 def summarise(workspace: Workspace, paths: RunPaths) -> None:
     """Print the summary of a finished run."""
     with Lineage.open(paths.lineage, workspace.cache) as lineage:
-        history, kept = lineage.log(), lineage.retained()
+        history, kept = lineage.history.log(), lineage.history.retained()
     bank = Bank(paths.bank)
     line()
     table(outcome(history, find(history[-1].state["config"]["env"]["type"]).panels), COLUMNS)

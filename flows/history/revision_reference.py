@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Self
 from coevo.configs.load.load import validate
 from coevo.configs.run_config import RunConfig
 from coevo.flows.history.history import check, trail
-from coevo.lineage.lineage import Dropped, Lineage
+from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import holder
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import ranges
+from coevo.lineage.run_history import Dropped
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.utilities.errors import CoevoError
 
@@ -68,7 +69,7 @@ class Reference:
         """
         if not isinstance(self.revision, str):
             return self.revision
-        known = lineage.names()
+        known = lineage.history.names()
         if self.revision not in known:
             has = f"it has {', '.join(sorted(known))}" if known else "it has none, see `coevo tag --help`"
             raise CoevoError(f"tag {self.revision!r} is not in run {self.run!r}: {has}")
@@ -108,7 +109,7 @@ class Reading:
         from coevo.memory.bank.bank import StoredBank
 
         manifest = self.manifest if revision is None else self.history[revision]
-        self.lineage.require(manifest.revision)
+        self.lineage.history.require(manifest.revision)
         if manifest.state["config"]["bank"] is None:
             raise CoevoError(f"run {self.paths.name!r} has no bank (bank = null): choose a run of another method")
         bank = StoredBank(self.paths.bank)
@@ -137,7 +138,7 @@ class Reading:
         from pyarrow import compute, parquet
 
         # A rollback has the episodes of the restored revision: they are read once.
-        kept = set(self.lineage.retained())
+        kept = set(self.lineage.history.retained())
         contents = {
             manifest.artifacts["episodes"]: manifest
             for manifest in reversed(trail(self.history))
@@ -145,7 +146,7 @@ class Reading:
         }
         for manifest in sorted(contents.values(), key=lambda manifest: manifest.revision):
             if revisions is None or manifest.revision in revisions:
-                file = self.lineage.files(manifest, "episodes")["episodes.parquet"]
+                file = self.lineage.artifacts.files(manifest, "episodes")["episodes.parquet"]
                 stored = parquet.ParquetFile(file)
                 lost = [name for name in ("lost",) if name in stored.schema_arrow.names]
                 table = stored.read([*columns, *lost])
@@ -153,7 +154,7 @@ class Reading:
 
     def episodes_gone(self) -> list[int]:
         """Revisions that led to this one and whose episodes were dropped."""
-        kept = set(self.lineage.retained())
+        kept = set(self.lineage.history.retained())
         led = [manifest for manifest in trail(self.history) if "episodes" in manifest.artifacts]
         left = {manifest.artifacts["episodes"] for manifest in led if manifest.revision in kept}
         return [m.revision for m in led if m.revision not in kept and m.artifacts["episodes"] not in left]
@@ -178,13 +179,13 @@ def reading(text: str, workspace: Workspace) -> Iterator[Reading]:
 @contextmanager
 def _beside_gc(lineage: Lineage, run: str) -> Iterator[None]:
     """Name a collection that dropped revisions meanwhile as the cause of an error, which would else tell of damage."""
-    before = lineage.dropped()
+    before = lineage.tags.dropped()
     try:
         yield
     except Dropped:
         raise
     except (CoevoError, OSError) as error:
-        gone = lineage.dropped() - before
+        gone = lineage.tags.dropped() - before
         if not gone:
             raise
         raise CoevoError(
@@ -193,7 +194,7 @@ def _beside_gc(lineage: Lineage, run: str) -> Iterator[None]:
 
 
 def _until(reference: Reference, paths: RunPaths, lineage: Lineage) -> list[Manifest]:
-    history = lineage.log()
+    history = lineage.history.log()
     if not history:
         raise CoevoError(_nothing_yet(paths))
     check(history)

@@ -104,7 +104,7 @@ def _read(paths: RunPaths, workspace: Workspace) -> tuple[RunConfig, list[Manife
     if not paths.lineage.exists():
         return config, []
     with Lineage.open(paths.lineage, workspace.cache) as lineage:
-        revisions = lineage.log()
+        revisions = lineage.history.log()
     history.check(revisions)
     return config, revisions
 

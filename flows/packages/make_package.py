@@ -30,7 +30,7 @@ def package(opened: Reading, into: Path) -> Package:
         CoevoError: the revision was dropped, or a part of it is missing.
     """
     manifest, state = opened.manifest, opened.manifest.state
-    opened.lineage.require(manifest.revision)
+    opened.lineage.history.require(manifest.revision)
     check_weights(manifest, opened.config, opened.paths.workspace.root, opened.name)
     last = history.evaluated(opened.history)
     panels = {} if last is None else last.state["panels"]
@@ -38,7 +38,7 @@ def package(opened: Reading, into: Path) -> Package:
         run=opened.paths.name,
         revision=manifest.revision,
         iteration=manifest.iteration,
-        commit=opened.lineage.commit_hash(manifest.revision),
+        commit=opened.lineage.history.commit_hash(manifest.revision),
         config_hash=state["config_hash"],
         code=state["code"],
         evaluated=None if last is None else last.revision,
@@ -46,7 +46,7 @@ def package(opened: Reading, into: Path) -> Package:
         panels=panels,
     )
     with in_stage(f"packs policy and bank of {opened.name}"), scratch_directory(opened.paths.workspace.root) as scratch:
-        policy = opened.lineage.materialise(manifest.revision, "policy", scratch / "policy")
+        policy = opened.lineage.artifacts.materialise(manifest.revision, "policy", scratch / "policy")
         return pack(into, policy, opened.bank() if opened.config.bank else None, opened.config, origin)
 
 

@@ -73,14 +73,25 @@ class Promotion:
         return not self.waits and (self.verdict is None or self.verdict.passed)
 
 
+@dataclass(frozen=True)
+class PromotionTerms:
+    """Terms on which a version becomes champion.
+
+    Attributes:
+        panel: held-out panel that both play; by default the first one of the version's own evaluations.
+        tasks: number of its tasks, at least two; by default that of these evaluations.
+        margin: bound that the lower bound of the difference has to exceed.
+        seed: seed of the draws, equal for both.
+    """
+
+    panel: str | None = None
+    tasks: int | None = None
+    margin: float = 0.0
+    seed: int = 0
+
+
 def promote(
-    mention: str,
-    panel: str | None,
-    tasks: int | None,
-    margin: float,
-    seed: int,
-    workspace: Workspace,
-    consent: Consent = confirmed_before,
+    mention: str, terms: PromotionTerms, workspace: Workspace, consent: Consent = confirmed_before
 ) -> Promotion:
     """Make a version the champion of its model if it plays better than the current one, or if there is none.
 
@@ -89,10 +100,7 @@ def promote(
 
     Args:
         mention: ``MODEL/VERSION`` or ``MODEL@ALIAS``.
-        panel: held-out panel that both play; by default the first one of the version's own evaluations.
-        tasks: number of its tasks, at least two; by default that of these evaluations.
-        margin: bound that the lower bound of the difference has to exceed.
-        seed: seed of the draws, equal for both.
+        terms: panel, tasks, margin and seed.
         workspace: the workspace.
         consent: called with what has to be confirmed of the two versions.
 
@@ -113,7 +121,7 @@ def promote(
             if waits:
                 show(workspace, challenger, first_page(challenger, mine))
             return _concluded(store, challenger, None, None, waits)
-        match = gate(mine, others[0], panel, tasks, margin, seed)
+        match = gate(mine, others[0], terms)
         if waits and match.verdict.passed:
             show(workspace, challenger, promotion_page(challenger, over, mine, others[0], match))
     return _concluded(store, challenger, over, match.verdict, waits)
@@ -131,14 +139,14 @@ def _concluded(
     return Promotion(challenger, over, verdict, waits)
 
 
-def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, margin: float, seed: int) -> Match:
+def gate(mine: Package, theirs: Package, terms: PromotionTerms) -> Match:
     """Let two packages play the same held-out tasks with the same draws.
 
     Raises:
         CoevoError: the panel does not exist, or its tasks differ.
     """
     evaluation = mine.config.evaluation
-    name, size = panel or evaluation.panels[0], max(2, tasks or evaluation.tasks)
+    name, size = terms.panel or evaluation.panels[0], max(2, terms.tasks or evaluation.tasks)
     env, other = make(mine.config.env), make(theirs.config.env)
     check_panel(env, name)
     check_panel(other, name)
@@ -149,12 +157,12 @@ def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, m
             "package it under another model's name"
         )
     with closing(env), closing(other), in_stage(f"plays {name} with {mine.origin.name} and with {theirs.origin.name}"):
-        left, right = played(mine, env, asked, seed), played(theirs, other, asked, seed)
+        left, right = played(mine, env, asked, terms.seed), played(theirs, other, asked, terms.seed)
     both = [(one.success, other.success) for one, other in zip(left, right, strict=True) if not one.lost + other.lost]
     if len(both) < 2:
         raise CoevoError(f"panel {name!r}: the environment lost nearly all episodes, first {left[0].lost}: mend it")
     mine_solved, theirs_solved = zip(*both, strict=True)
-    return Match(judge(asked, mine_solved, theirs_solved, margin), left, right)
+    return Match(judge(asked, mine_solved, theirs_solved, terms.margin), left, right)
 
 
 def demote(model: str, workspace: Workspace, consent: Consent = confirmed_before) -> Registered:

@@ -67,12 +67,12 @@ class Graph:
 
 def offshoots(lineage: Lineage, name: str, workspace: Workspace, last: int) -> list[Offshoot]:
     """Runs of the workspace that were branched from this one, up to its revision ``last``."""
-    mine, found = lineage.commits(), []
+    mine, found = lineage.history.commits(), []
     for one in readable(workspace):
         if one.paths.name == name or not one.revisions:
             continue
         with Lineage.open(one.paths.lineage, workspace.cache) as other:
-            theirs = other.commits()
+            theirs = other.history.commits()
             for manifest in one.revisions if theirs[:1] == mine[:1] else ():
                 origin = manifest.observed.get("branched_from", {})
                 start = origin.get("revision", -1)
@@ -95,9 +95,7 @@ def graph(history: Sequence[Manifest], kept: set[int], tags: dict[str, int], bra
         Node(m.revision, *at(m.revision), "led" if m.revision in led else "aside", m.revision in kept, _title(m))
         for m in history
     )
-    edges = [
-        _edge(m, before, led, *at(before), *at(m.revision)) for m in history if (before := predecessor(m)) is not None
-    ]
+    edges = [_edge(m, nodes[before], nodes[m.revision]) for m in history if (before := predecessor(m)) is not None]
     labels = [
         *(
             Label(at(m.revision)[0], at(m.revision)[1] - 10, "rollback", f"back to {m.restored_from}")
@@ -137,14 +135,15 @@ def _lanes(history: Sequence[Manifest], led: set[int]) -> list[int]:
     return lanes
 
 
-def _edge(manifest: Manifest, before: int, led: set[int], x: float, y: float, to_x: float, to_y: float) -> Edge:
-    kind = "next" if manifest.revision in led else "aside"
+def _edge(manifest: Manifest, source: Node, target: Node) -> Edge:
+    kind = "next" if target.kind == "led" else "aside"
     if "branched_from" in manifest.observed:
         kind = "branch"
     elif is_rollback(manifest):
         kind = "rollback"
-    path = f"M{x:g} {y:g}H{to_x:g}" if y == to_y else _curve(x, y, to_x, to_y)
-    return Edge(before, manifest.revision, kind, path)
+    straight = f"M{source.x:g} {source.y:g}H{target.x:g}"
+    path = straight if source.y == target.y else _curve(source.x, source.y, target.x, target.y)
+    return Edge(source.revision, target.revision, kind, path)
 
 
 def _curve(x: float, y: float, to_x: float, to_y: float) -> str:

@@ -77,6 +77,6 @@ def show(run: str, workspace: str) -> None:
             tracker.publish(made)
             said = [each for each in judged if each.verdict.revision == made.revision]
             artifacts.submit(replace(made, judged=said))
-        finish(tracker, paths, lineage.log(), read_record(paths))
-        cursor.advance(len(lineage.commits()) - 1)
+        finish(tracker, paths, lineage.history.log(), read_record(paths))
+        cursor.advance(len(lineage.history.commits()) - 1)
         cursor.close()

@@ -31,7 +31,7 @@ def _of_run(paths: RunPaths) -> Iterator[Path]:
 def _of_cache(paths: RunPaths, workspace: Workspace) -> Iterator[Path]:
     cache = Cache(workspace.cache)
     with Lineage.open(paths.lineage, workspace.cache) as lineage:
-        contents = {each.artifacts[KEPT]: paths.name for each in lineage.log() if KEPT in each.artifacts}
+        contents = {each.artifacts[KEPT]: paths.name for each in lineage.history.log() if KEPT in each.artifacts}
     yield from map(cache.path, cache.closure(contents))
 
 

@@ -210,7 +210,7 @@ def guard(workspace: Workspace, account: Account, most: float | None) -> Account
         return account
     paths = workspace.existing(account.run)
     with Lineage.open(paths.lineage, workspace.cache) as lineage:
-        lost = lineage.lost(account.start)  # nobody is there to choose another revision
+        lost = lineage.artifacts.lost(account.start)  # nobody is there to choose another revision
     said: list[str] = []
     restore(workspace, paths, account.start, said.append, lost)
     falls = ", ".join(f"{panel.name} fell from {panel.start:.3f} to {panel.end:.3f}" for panel in fallen)
@@ -220,7 +220,7 @@ def guard(workspace: Workspace, account: Account, most: float | None) -> Account
 def history_of(workspace: Workspace, paths: RunPaths) -> list[Manifest]:
     """All revisions of a run."""
     with Lineage.open(paths.lineage, workspace.cache) as lineage:
-        return lineage.log()
+        return lineage.history.log()
 
 
 def send_notification(block: str | None, subject: str, body: str, reporter: Log) -> None:

@@ -81,7 +81,7 @@ def revisions_of(each: StudyRun, workspace: Workspace) -> list[Manifest]:
     if not paths.lineage.exists():
         return []
     with Lineage.open(paths.lineage, workspace.cache) as lineage:
-        found = lineage.log()
+        found = lineage.history.log()
     history.check(found)
     return found
 

@@ -47,11 +47,11 @@ def branch(
         CoevoError: the revision was dropped or lost its optimizer, the name is taken, or a branch cannot change a
             setting.
     """
-    source.lineage.require(source.manifest.revision)
+    source.lineage.history.require(source.manifest.revision)
     config = continued(source, overrides, workspace.trust)
     with workspace.staged(name, config) as fresh, Lineage.open(fresh.lineage, workspace.cache) as lineage:
         # Again, now that gc can no longer run in between.
-        source.lineage.require(source.manifest.revision)
+        source.lineage.history.require(source.manifest.revision)
         copy(source.paths.bank, fresh.bank, tables(source))
         lineage.branch(source.lineage, source.manifest.revision, without)
         made = lineage.diverge(state(source.manifest, config), observed(source, name, Bank(fresh.bank)))
@@ -95,7 +95,7 @@ def own(source: Reading, config: RunConfig, trust: Trust) -> list[Setting]:
 
 def tables(source: Reading) -> KeptVersions:
     """Versions of the bank up to the revision that are still kept, by table."""
-    kept = set(source.lineage.retained())
+    kept = set(source.lineage.history.retained())
     revisions = [manifest for manifest in source.history if manifest.revision in kept]
     return versions_of(revisions, source.manifest.tables)
 
@@ -130,7 +130,7 @@ def observed(source: Reading, name: str, bank: Bank) -> Mapping[str, Any]:
 def _check_words(before: RunConfig, after: RunConfig) -> None:
     if after.policy.type != "scratch":
         return
-    new = sorted(set(make(after.env).vocabulary()) - set(make(before.env).vocabulary()))
+    new = sorted(set(make(after.env).vocabulary) - set(make(before.env).vocabulary))
     if new:
         more = f" and {len(new) - 3} more" if len(new) > 3 else ""
         raise CoevoError(
@@ -155,7 +155,7 @@ def restore(
     with writer_lock(paths), Lineage.open(paths.lineage, workspace.cache) as lineage:
         Cursor(paths.published).check(lineage)
         bank = Bank(paths.bank)
-        before = lineage.head()
+        before = lineage.history.head()
         made = lineage.rollback(to, bank, without)
         kept = ", ".join(sorted(name for name in made.artifacts if name != "episodes"))
         done = "Already rolled back" if made == before else "Rolled back"

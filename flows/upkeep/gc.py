@@ -172,7 +172,7 @@ def _plan_run(paths: RunPaths, workspace: Workspace, rule: RetentionRule) -> Run
     with Lineage.open(paths.lineage, workspace.cache) as lineage:
         # Read the cursor first: a concurrent writer would move it ahead of the history that is read next.
         published = Cursor(paths.published).check(lineage)
-        history, retained, names = lineage.log(), lineage.retained(), lineage.names()
+        history, retained, names = lineage.history.log(), lineage.history.retained(), lineage.history.names()
     check(history)
     return RunPlan(paths, reasons(RunRetention(history, retained, names, published), rule), history)
 
@@ -190,7 +190,7 @@ def _drop(workspace: Workspace, done: CollectionPlan) -> None:
     for run in done.runs:
         if run.dropped:
             with Lineage.open(run.paths.lineage, workspace.cache) as lineage:
-                lineage.drop(run.dropped)
+                lineage.tags.drop(run.dropped, lineage.history.commits())
 
 
 def _remove(workspace: Workspace, done: CollectionPlan) -> None:

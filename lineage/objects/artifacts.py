@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coevo.lineage.atomic_files import remove, write_atomically
-from coevo.lineage.objects.cache import Cache
+from coevo.lineage.objects.cache import FULL_OR_DAMAGED, Cache
 from coevo.lineage.objects.pointer import SUFFIX, Pointer
 from coevo.utilities.errors import CoevoError
 
@@ -102,22 +102,6 @@ class Artifacts:
         paths = [path for kind in ("added", "modified", "deleted") for path in changed[kind]]
         return sorted({Path(path).name for path in paths})
 
-    def check(self, contents: Mapping[str, str]) -> None:
-        """Verify artifacts in the cache by their content hashes.
-
-        Raises:
-            CoevoError: one is not whole; names it and the file.
-        """
-        for name, content in contents.items():
-            try:
-                Cache(self.cache).check(content)
-            except CoevoError as error:
-                raise CoevoError(f"artifact {name!r}: {error}") from error
-
-    def holds(self, content: str) -> bool:
-        """True if the cache has an artifact, or the list of its files, which is removed before they are."""
-        return Cache(self.cache).path(content).is_file()
-
     def check_tree(self, contents: Mapping[str, str]) -> None:
         """Verify artifacts in the work tree, which shares its files with the cache, independently of DVC's own state.
 
@@ -127,7 +111,7 @@ class Artifacts:
         changed = {
             name: content for name, content in contents.items() if _content_of(self.root / name, self.cache) != content
         }
-        self.check(changed)
+        Cache(self.cache).check(changed)
         if changed:
             raise CoevoError(f"artifact {', '.join(changed)}: changed in {self.root}: remove it there, then try again")
 
@@ -145,24 +129,6 @@ class Artifacts:
     @property
     def _table(self) -> Path:
         return self.root / ".dvc" / "tmp" / "rwlock"
-
-    def materialise(self, content: str, into: Path) -> None:
-        """Link or copy the artifact with this content hash from the cache to ``into``, which appears complete.
-
-        Raises:
-            CoevoError: it is not whole, or the disk is full.
-        """
-        fresh = into.with_name(f".{into.name}.{os.getpid()}")
-        remove(fresh, into.parent)
-        fresh.parent.mkdir(parents=True, exist_ok=True)
-        with _one_line(f"reading {into.name} from the cache"):
-            Cache(self.cache).place(content, fresh)
-        fresh.rename(into)
-
-    def files(self, content: str) -> dict[str, Path]:
-        """Cache files of an existing artifact, by relative path."""
-        cache = Cache(self.cache)
-        return {name: cache.path(oid) for name, oid in cache.files(content).items()}
 
     def close(self) -> None:
         """Close DVC's database; the next use opens it again."""
@@ -228,4 +194,4 @@ def _one_line(doing: str) -> Iterator[None]:
         yield
     except (DvcException, CheckoutError, LinkError, ObjectDBError, ObjectFormatError, sqlite3.Error, OSError) as error:
         said = " ".join(str(error).split())
-        raise CoevoError(f"{doing} failed: {said}: check that the workspace's cache is whole and has room") from error
+        raise CoevoError(f"{doing} failed: {said}: {FULL_OR_DAMAGED}") from error

@@ -5,11 +5,13 @@
 DVC trusts every read-only file there; this module reads each file and compares it with the hash in its name.
 """
 
+import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from coevo.lineage.atomic_files import remove
 from coevo.lineage.names import OBJECT as FORM
 from coevo.lineage.objects.content import md5, read_list
 from coevo.utilities.errors import CoevoError
@@ -18,6 +20,7 @@ OBJECT = re.compile(FORM)
 LISTING = ".dir"
 """Suffix of an object that lists the files of a directory."""
 REMEDY = "restore it from a copy of the cache, or continue from another revision with `coevo rollback`"
+FULL_OR_DAMAGED = "check that the workspace's cache is whole and has room"
 PROBLEMS = {"missing": "is missing", "corrupt": "is damaged"}
 
 
@@ -53,33 +56,35 @@ class Cache:
             return "missing"
         return None if md5(path) == content.removesuffix(LISTING) else "corrupt"
 
-    def check(self, content: str) -> None:
-        """Verify all objects of an artifact.
+    def check(self, contents: Mapping[str, str]) -> None:
+        """Verify all objects of artifacts, by the content hash of each.
 
         Raises:
-            CoevoError: an object is missing or damaged; names its file.
+            CoevoError: an object is missing or damaged; names its artifact and its file.
         """
-        self._check(content)
-        for name in sorted(set(self.files(content).values()) - {content}):
-            self._check(name)
-
-    def place(self, content: str, into: Path) -> None:
-        """Link an artifact to ``into``, or copy it if linking fails; the cache is only read.
-
-        Raises:
-            CoevoError: its list is malformed.
-            OSError: it is not in the cache, or the disk is full.
-        """
-        files = self.files(content)
-        if content.endswith(LISTING):
-            into.mkdir()
-        for relative, name in files.items():
-            target = into / relative
-            target.parent.mkdir(parents=True, exist_ok=True)
+        for artifact, content in contents.items():
             try:
-                target.hardlink_to(self.path(name))
-            except OSError:
-                shutil.copy(self.path(name), target)
+                self._check(content)
+                for name in sorted(set(self.files(content).values()) - {content}):
+                    self._check(name)
+            except CoevoError as error:
+                raise CoevoError(f"artifact {artifact!r}: {error}") from error
+
+    def materialise(self, content: str, into: Path) -> None:
+        """Link or copy an artifact to ``into``, which appears complete; the cache is only read.
+
+        Raises:
+            CoevoError: its list is malformed, it is not in the cache, or the disk is full.
+        """
+        fresh = into.with_name(f".{into.name}.{os.getpid()}")
+        remove(fresh, into.parent)
+        fresh.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._place(content, fresh)
+        except OSError as error:
+            said = " ".join(str(error).split())
+            raise CoevoError(f"reading {into.name} from the cache failed: {said}: {FULL_OR_DAMAGED}") from error
+        fresh.rename(into)
 
     def adopt(self, file: Path, content: str) -> None:
         """Move a file with this content into the cache."""
@@ -112,6 +117,18 @@ class Cache:
     def remove_damaged(self, objects: Iterable[str]) -> None:
         """Remove the damaged ones of these objects, so that valid ones can be added."""
         self.remove([oid for oid in objects if self.problem(oid) == "corrupt"])
+
+    def _place(self, content: str, into: Path) -> None:
+        files = self.files(content)
+        if content.endswith(LISTING):
+            into.mkdir()
+        for relative, name in files.items():
+            target = into / relative
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                target.hardlink_to(self.path(name))
+            except OSError:
+                shutil.copy(self.path(name), target)
 
     def _check(self, content: str) -> None:
         problem = self.problem(content)

@@ -32,7 +32,7 @@ class EditsAdmission:
         for edit in proposal.edits:
             if edit.scope not in pools:
                 pools[edit.scope] = Pool(edit.scope, _rules(library, edit.scope), scopes, self._config, revision)
-            rows.append(_carried_out(edit, pools[edit.scope], library.barred))
+            rows.append(_carried_out(edit, pools[edit.scope], library.admission.barred))
         for pool in pools.values():
             rows += [(pool.scope, "", "removed", why, (entry,)) for entry, why in pool.prune()]
         rulings = tuple(Ruling(f"{revision:08d}/{n:06d}", revision, *row) for n, row in enumerate(rows))

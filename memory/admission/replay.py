@@ -22,6 +22,19 @@ ROUND = 8
 """Replicas of a task that are played before a candidate is looked at, with a confidence."""
 
 
+@dataclass(frozen=True, slots=True)
+class PairedRewards:
+    """Rewards of paired replays.
+
+    Attributes:
+        with_them: rewards of the replays with the candidates.
+        without: rewards of the same replays without them, in the same order.
+    """
+
+    with_them: Sequence[float] = ()
+    without: Sequence[float] = ()
+
+
 class ReplayAdmission:
     """Admission by replay: of all candidates or none with ``per: batch``, of each candidate with ``per: entry``."""
 
@@ -31,7 +44,7 @@ class ReplayAdmission:
     def decide(self, proposal: Proposal, library: Library, replay: Replay, revision: int) -> Decision:
         """Return the entries whose verdict admits them; without candidates, nothing is replayed."""
         batches = [proposal.entries] if self._config.per == "batch" else [(entry,) for entry in proposal.entries]
-        cases = [_Case(batch, _looks(batch, library), library.span) for batch in batches if batch]
+        cases = [_Case(batch, _looks(batch, library), library.admission.span) for batch in batches if batch]
         replayed = self._replayed(cases, replay, revision)
         judged = tuple(Judged(case.verdict, case.candidates) for case in replayed if case.verdict is not None)
         admitted = tuple(entry for each in judged if each.verdict.admitted for entry in each.candidates)
@@ -46,7 +59,7 @@ class ReplayAdmission:
             trials = [Trial(a, case.candidates, first=first) for case in still.values() for a in (case.candidates, ())]
             rewards = replay(trials, min(size, most - first)) if trials else ()
             for (n, case), with_them, without in zip(still.items(), rewards[::2], rewards[1::2], strict=True):
-                found[n] = case.after(with_them, without, self._config, revision)
+                found[n] = case.after(PairedRewards(with_them, without), self._config, revision)
         return found
 
 
@@ -57,28 +70,24 @@ class _Case:
     candidates: tuple[Entry, ...]
     looks: Sequence[Verdict]
     span: float
-    rewards_with: tuple[float, ...] = ()
-    rewards_without: tuple[float, ...] = ()
+    rewards: PairedRewards = PairedRewards()
     verdict: Verdict | None = None
 
-    def after(
-        self, with_them: Sequence[float], without: Sequence[float], config: ReplayAdmissionConfig, revision: int
-    ) -> "_Case":
+    def after(self, more: PairedRewards, config: ReplayAdmissionConfig, revision: int) -> "_Case":
         """Judge them anew with some more replays."""
-        rewards = (*self.rewards_with, *with_them), (*self.rewards_without, *without)
-        verdict = judge(self.candidates, *rewards, config, revision, self.looks, self.span)
-        return replace(self, rewards_with=rewards[0], rewards_without=rewards[1], verdict=verdict)
+        rewards = PairedRewards((*self.rewards.with_them, *more.with_them), (*self.rewards.without, *more.without))
+        verdict = judge(self.candidates, rewards, config, revision, self.looks, self.span)
+        return replace(self, rewards=rewards, verdict=verdict)
 
 
 def _looks(batch: tuple[Entry, ...], library: Library) -> Sequence[Verdict]:
     """Earlier measurements of a candidate that is judged by itself."""
-    return library.looks(batch[0].id) if len(batch) == 1 else ()
+    return library.admission.looks(batch[0].id) if len(batch) == 1 else ()
 
 
 def judge(
     candidates: Sequence[Entry],
-    rewards_with: Sequence[float],
-    rewards_without: Sequence[float],
+    rewards: PairedRewards,
     config: ReplayAdmissionConfig | WithinGroupAdmissionConfig,
     revision: int,
     looks: Sequence[Verdict] = (),
@@ -95,15 +104,14 @@ def judge(
 
     Args:
         candidates: judged together.
-        rewards_with: rewards of the replays with them.
-        rewards_without: rewards of the paired replays without them.
+        rewards: those of the replays with and without them.
         config: threshold and confidence.
         revision: of the verdict.
         looks: earlier measurements of the candidate, the oldest first.
         span: highest minus lowest reward of an episode.
     """
-    found = measured(candidates, rewards_with, rewards_without, config.delta, revision)
-    if not suffices(found, len(rewards_with)):
+    found = measured(candidates, rewards, config.delta, revision)
+    if not suffices(found, len(rewards.with_them)):
         return found
     if config.confidence is None:
         return replace(found, admitted=exceeds(found.difference, found.delta))
@@ -116,18 +124,12 @@ def suffices(found: Verdict, planned: int) -> bool:
     return found.pairs > 0 and 2 * found.pairs >= planned
 
 
-def measured(
-    candidates: Sequence[Entry],
-    rewards_with: Sequence[float],
-    rewards_without: Sequence[float],
-    delta: float,
-    revision: int,
-) -> Verdict:
+def measured(candidates: Sequence[Entry], rewards: PairedRewards, delta: float, revision: int) -> Verdict:
     """Mean paired difference of the rewards with and without some entries, admitted by nobody yet.
 
     A pair with a NaN is left out. Raises ``ValueError`` if the two sides have different sizes.
     """
-    with_them, without = np.asarray(rewards_with, float), np.asarray(rewards_without, float)
+    with_them, without = np.asarray(rewards.with_them, float), np.asarray(rewards.without, float)
     if with_them.shape != without.shape:
         raise ValueError(f"replays do not pair: {with_them.size} with the candidates, {without.size} without")
     sound = ~(np.isnan(with_them) | np.isnan(without))

@@ -18,7 +18,7 @@ from statistics import fmean
 
 from coevo.configs.bank.admission_config import WithinGroupAdmissionConfig
 from coevo.memory.admission.admission import Decision, Replay
-from coevo.memory.admission.replay import judge, metrics
+from coevo.memory.admission.replay import PairedRewards, judge, metrics
 from coevo.memory.bank.change import Judged
 from coevo.memory.library import Library
 from coevo.memory.trials import OnTrial
@@ -34,11 +34,12 @@ class WithinGroupAdmission:
 
     def decide(self, proposal: Proposal, library: Library, replay: Replay, revision: int) -> Decision:
         """Judge the candidates whose trial is over, and begin trials of new ones while there is room."""
-        over = [trial for trial in library.trials if self.is_over(trial)]
-        judged = tuple(self._judged(trial, library, revision) for trial in over if trial.entry.id not in library.barred)
-        known = {trial.entry.id for trial in library.trials} | library.row_of.keys()
+        trials, barred = library.admission.trials, library.admission.barred
+        over = [trial for trial in trials if self.is_over(trial)]
+        judged = tuple(self._judged(trial, library, revision) for trial in over if trial.entry.id not in barred)
+        known = {trial.entry.id for trial in trials} | library.row_of.keys()
         new = [entry for entry in proposal.entries if entry.id not in known]
-        room = self._config.candidates - len(library.trials) + len(over)
+        room = self._config.candidates - len(trials) + len(over)
         begun = new[: max(room, 0)]  # fewer may be allowed than when those on trial began
         counts = {"begun": len(begun), "ended": len(over), "turned_away": len(new) - len(begun)}
         return Decision(
@@ -58,9 +59,9 @@ class WithinGroupAdmission:
 
         One that no group has tried, or no treated episode has seen, is refused, and its trial says nothing.
         """
-        candidate, rewards = entered(trial.entry, revision), (trial.rewards_with, trial.rewards_without)
-        looks = library.looks(candidate.id)
-        verdict = judge([candidate], *rewards, self._config, revision, looks, library.span)
+        candidate, rewards = entered(trial.entry, revision), PairedRewards(trial.rewards_with, trial.rewards_without)
+        looks, span = library.admission.looks(candidate.id), library.admission.span
+        verdict = judge([candidate], rewards, self._config, revision, looks, span)
         verdict = verdict if trial.seen_share > 0 else replace(verdict, admitted=False, bound=None)
         return Judged(verdict, (candidate,))
 

@@ -141,23 +141,19 @@ class WarmStartReport:
 
 def clone(
     policy: Policy,
-    context: Context,
-    demonstrations: Callable[[int], Sequence[Demonstration]],
+    examples: Callable[[int], Examples],
     probe: Callable[[Policy], ProbeResult],
     config: WarmStartConfig,
     progress: Callable[[str], None],
-    more: Callable[[int], Examples] = lambda step: (),
 ) -> WarmStartReport:
-    """Train ``policy`` in place on the demonstrations of each step, until the probe passes or the steps run out.
+    """Train ``policy`` in place on the examples of each step, until the probe passes or the steps run out.
 
     Args:
         policy: trained in place.
-        context: writes its prompts.
-        demonstrations: expert material of a step.
+        examples: prompts and answers of a step.
         probe: plays the reading probe.
         config: settings.
         progress: gets a line per step.
-        more: further prompts and answers of a step, in token ids.
     """
     model = policy.model
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.ema))  # type: ignore[no-untyped-call]
@@ -165,8 +161,7 @@ def clone(
     result, step = ProbeResult(0.0, 0.0), 0
     while step < config.steps and not _passes(result, config):
         model.train()
-        examples = batches(context, demonstrations(step), more(step))
-        loss = step_on(model, made, examples, _rate(step, config), config.clip)
+        loss = step_on(model, made, parts(examples(step)), _rate(step, config), config.clip)
         average.update_parameters(model)
         step += 1
         if step % config.probe_every == 0 or step == config.steps:
@@ -181,12 +176,9 @@ def clone(
     return WarmStartReport(_passes(result, config), step, result)
 
 
-def batches(
-    context: Context, demonstrations: Sequence[Demonstration], more: Examples = ()
-) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Token ids and labels of one step, (rows, longest), in parts of similar length."""
-    shown = [(context.prompt(each.moment), context.target(each.answer)) for each in demonstrations]
-    return parts([*shown, *more])
+def demonstrated(context: Context, demonstrations: Sequence[Demonstration]) -> Examples:
+    """Demonstrations as the prompts and answers of a policy."""
+    return [(context.prompt(each.moment), context.target(each.answer)) for each in demonstrations]
 
 
 def _rate(step: int, config: WarmStartConfig) -> float:

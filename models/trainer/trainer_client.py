@@ -36,6 +36,21 @@ class UpdateReport:
     metrics: Mapping[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class StartingPoint:
+    """Directories that a trainer starts from.
+
+    Attributes:
+        policy: the policy to train.
+        reference: the frozen policy that KL is measured against.
+        optimizer: directory that ``save`` wrote; None starts afresh.
+    """
+
+    policy: Path
+    reference: Path
+    optimizer: Path | None = None
+
+
 class Trainer:
     """A policy and its optimizer in their own processes; they end with their parent, however that ends.
 
@@ -43,11 +58,9 @@ class Trainer:
 
     Args:
         config: loss, optimizer and DeepSpeed settings.
+        start: policy, reference and optimizer.
         temperature: of the rollouts; divides the logits here as well.
         threads: CPU threads per tensor operation.
-        policy: directory of the policy to train.
-        reference: directory of the frozen policy that KL is measured against.
-        optimizer: directory that ``save`` wrote; None starts afresh.
         log: file that the child's standard error is appended to.
         variables: of the child's environment, in addition to our own or overriding them.
 
@@ -58,12 +71,10 @@ class Trainer:
     def __init__(
         self,
         config: UpdateConfig,
+        start: StartingPoint,
         *,
         temperature: float,
         threads: int,
-        policy: Path,
-        reference: Path,
-        optimizer: Path | None,
         log: Path,
         variables: Mapping[str, str] | None = None,
     ) -> None:
@@ -77,9 +88,9 @@ class Trainer:
             config=config.model_dump_json(),
             temperature=temperature,
             threads=threads,
-            policy=str(policy.absolute()),
-            reference=str(reference.absolute()),
-            optimizer=str(optimizer.absolute()) if optimizer else "",
+            policy=str(start.policy.absolute()),
+            reference=str(start.reference.absolute()),
+            optimizer=str(start.optimizer.absolute()) if start.optimizer else "",
         )
 
     @property

@@ -66,6 +66,17 @@ class Rehearsed:
 
 
 @dataclass(frozen=True, slots=True)
+class _Rehearsal:
+    """How episodes are played: environment, first prompt of a task, turns, given actions, and the time of the end."""
+
+    env: Environment[Any]
+    prompt: Callable[[Task], str] | None
+    turns: int
+    given: Sequence[str]
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Passed:
     """One episode: its actions, their states, verbs that its prompt lacks, verbs of its guide, and its outcome."""
 
@@ -90,11 +101,11 @@ def rehearse_actions(
     """
     tasks, passed, losses = sampled(env, EPISODES, draw), list[_Passed](), list[EpisodeFailure]()
     until = monotonic() + (SECONDS if isinstance(env, StatefulEnvironment) else inf)
+    rehearsal = _Rehearsal(env, prompt, min(turns, TURNS), given, until)
     for number, task in enumerate(tasks):
         if number and monotonic() > until:
             break
-        root = extend(draw, task.id, number)
-        found = attempted(partial(_play, env, task, prompt, min(turns, TURNS), root, given, until))
+        found = attempted(partial(_play, rehearsal, task, extend(draw, task.id, number)))
         if isinstance(found, EpisodeFailure):
             losses.append(found)
         else:
@@ -125,16 +136,9 @@ def _judged(env: Environment[Any], passed: Sequence[_Passed], knows: bool, until
     )
 
 
-def _play(
-    env: Environment[Any],
-    task: Task,
-    prompt: Callable[[Task], str] | None,
-    turns: int,
-    draw: Key,
-    given: Sequence[str],
-    until: float,
-) -> _Passed:
+def _play(rehearsal: _Rehearsal, task: Task, draw: Key) -> _Passed:
     """One episode, until its time is up; raises ``EpisodeLostError`` if the environment loses it."""
+    env, prompt, until = rehearsal.env, rehearsal.prompt, rehearsal.until
     guide, tried, points = sound(env.try_guide(task)), list[Tried](), list[Point]()
     guess = partial(choices, guide=guide)
 
@@ -142,11 +146,11 @@ def _play(
         if points and monotonic() >= until:
             return None
         points.append(Point(state, moment.observation, guide))
-        return Answer("", choose(env, state, moment, extend(draw, len(moment.history)), given, guess))
+        return Answer("", choose(env, state, moment, extend(draw, len(moment.history)), rehearsal.given, guess))
 
     before: float | None = None
     success, earned = False, 0.0
-    for turn in turn_by_turn(env, task, guide, act, turns):
+    for turn in turn_by_turn(env, task, guide, act, rehearsal.turns):
         step, changed = turn.step, _changed(turn.step, turn.moment.observation, before)
         tried.append(Tried(turn.answer.action, step.valid, step.valid and changed))
         before, success, earned = step.progress, step.success, earned + step.reward

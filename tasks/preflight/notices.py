@@ -8,7 +8,6 @@ from typing import Any
 
 from coevo.configs.bank.admission_config import notice
 from coevo.configs.bank.writer import ModelWriterConfig
-from coevo.configs.base import MAX_TOKENS
 from coevo.configs.policy_config import PretrainedPolicyConfig
 from coevo.configs.rollout.rollout_config import COLD
 from coevo.configs.run_config import RunConfig
@@ -243,7 +242,7 @@ def without_room(config: RunConfig, env: Environment[object], written: Sequence[
     """
     if config.bank is None:
         return
-    tokenizer = tokenizer_of(config.policy, (*env.vocabulary(), *CONTEXT_WORDS))
+    tokenizer = tokenizer_of(config.policy, (*env.vocabulary, *CONTEXT_WORDS))
     wide = Context(config.context.model_copy(update={"experience_tokens": MAX_TOKENS}), tokenizer)
     sizes = [wide.size([entry], "") for entry in written or [SHORTEST]]
     budget = config.context.experience_tokens

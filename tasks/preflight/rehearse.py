@@ -179,7 +179,7 @@ def glance(config: RunConfig, env: Environment[Any]) -> Rehearsal:
 
 
 def _tokenizer(config: RunConfig, env: Environment[Any]) -> Any:
-    return tokenizer_of(config.policy, (*env.vocabulary(), *CONTEXT_WORDS))
+    return tokenizer_of(config.policy, (*env.vocabulary, *CONTEXT_WORDS))
 
 
 def _measured(

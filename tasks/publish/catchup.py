@@ -38,7 +38,7 @@ def open_publisher(
     stage = last_record(paths).stage
 
     def end(error: BaseException | None) -> None:
-        finish(tracker, paths, lineage.log(), last_record(paths).ended(error))
+        finish(tracker, paths, lineage.history.log(), last_record(paths).ended(error))
 
     with publishing(tracker, Cursor(paths.published), reporter, end) as publisher:
         publisher.announce(lambda: tracker.begin(config, RunStatus("running", stage)))
@@ -58,7 +58,7 @@ def publish_now(paths: RunPaths, bank: Bank, lineage: Lineage, experiment: str, 
         tracker.publish(publication)
         cursor.advance(publication.revision)
     if cursor.is_open():
-        finish(tracker, paths, lineage.log(), read_record(paths))
+        finish(tracker, paths, lineage.history.log(), read_record(paths))
         cursor.close()
 
 
@@ -86,13 +86,13 @@ def unpublished(
     Raises:
         CoevoError: the cursor is damaged, or ahead of the history.
     """
-    waiting, kept, last = cursor.unpublished(lineage), set(lineage.retained()), cursor.read()
+    waiting, kept, last = cursor.unpublished(lineage), set(lineage.history.retained()), cursor.read()
     # A branch may contain revisions that its parent run had dropped.
-    before = entries_at(bank, lineage.manifest(last), reporter) if last in kept else None
+    before = entries_at(bank, lineage.history.manifest(last), reporter) if last in kept else None
     for manifest in waiting:
         held = manifest.revision in kept
         entries = entries_at(bank, manifest, reporter) if held else None
-        commit = lineage.commit_hash(manifest.revision)
+        commit = lineage.history.commit_hash(manifest.revision)
         publication = Publication(manifest, commit, entries, before)
         if held and publication.evaluated and "episodes" in manifest.artifacts:
             played = episodes_at(lineage, manifest.revision, reporter, scratch)

@@ -21,7 +21,7 @@ from coevo.memory.bank.bank import Bank
 from coevo.memory.bank_state import BankState
 from coevo.records.episode import Episode
 from coevo.tasks.revision_artifacts import episodes_of
-from coevo.tasks.run.by_hand import commit_by_hand
+from coevo.tasks.run.by_hand import HandMadeChange, commit_by_hand
 from coevo.tasks.steps.bank_steps import counts
 from coevo.utilities.errors import CoevoError
 
@@ -62,7 +62,7 @@ def read_proposal(lineage: Lineage, head: Manifest) -> Pending:
     Raises:
         CoevoError: it is not what was committed.
     """
-    return Pending.parse(lineage.files(head, FOLDER)[FILE].read_text(encoding="utf-8"))
+    return Pending.parse(lineage.artifacts.files(head, FOLDER)[FILE].read_text(encoding="utf-8"))
 
 
 def decide(vote: Vote, revision: int | None, paths: RunPaths, bank: Bank, lineage: Lineage) -> Manifest:
@@ -80,7 +80,7 @@ def decide(vote: Vote, revision: int | None, paths: RunPaths, bank: Bank, lineag
     Raises:
         CoevoError: nothing waits, or another revision does.
     """
-    head = required(lineage.head(), revision, paths.name)
+    head = required(lineage.history.head(), revision, paths.name)
     pending = read_proposal(lineage, head).as_of(head.revision + 1)
     taken, config = pending if vote.approved else pending.rejected(), paths.read_config()
     state = BankState.stored(bank, config.bank, config.clusters)
@@ -89,8 +89,8 @@ def decide(vote: Vote, revision: int | None, paths: RunPaths, bank: Bank, lineag
     figures = counts(before, {entry.id for entry in state.entries}, pending.proposed)
     said = {"revision": head.revision, "proposal": head.artifacts[FOLDER], "approved": vote.approved}
     fields = {"waiting": False, "approval": said} | ({"fired": head.revision} if pending.fired else {})
-    observed = {"decided_by": vote.by}
-    return commit_by_hand(state.change(), fields, figures, paths, bank, lineage, observed)
+    change = HandMadeChange(state.change(), fields, figures, observed={"decided_by": vote.by})
+    return commit_by_hand(change, paths, bank, lineage)
 
 
 def required(head: Manifest | None, revision: int | None, run: str) -> Manifest:
@@ -110,6 +110,6 @@ def _sources(state: BankState, head: Manifest, paths: RunPaths, lineage: Lineage
     """Episodes that the candidates were written from; only clusters that retrieval reads need them."""
     if state.pools is None:
         return []
-    trail = trail_since(lineage.manifest, head, int(head.state["fired"]))
+    trail = trail_since(lineage.history.manifest, head, int(head.state["fired"]))
     found = (episode for revision in trail for episode in episodes_of(lineage, revision, paths.scratch))
     return [episode for episode in found if episode.teaches]

@@ -1,8 +1,7 @@
 """Revisions made by a command: the bank changes, everything else stays as it was."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 
 from coevo.configs.bank.admission_config import EditsAdmissionConfig
 from coevo.lineage.lineage import Lineage
@@ -29,32 +28,43 @@ IMPORTED = "import-{}/{}"
 """Name of a source episode of another run: the file's digest, 12 digits, then its name there."""
 
 
-def commit_by_hand(
-    change: BankChange, said: Mapping[str, object], figures: Mapping[str, float], paths: RunPaths, bank: Bank,
-    lineage: Lineage, observed: Mapping[str, object] = MappingProxyType({}),
-) -> Manifest:  # fmt: skip
+@dataclass(frozen=True)
+class HandMadeChange:
+    """A change of the bank, with what its revision says of it.
+
+    Attributes:
+        bank: rows as they are from now on.
+        state: fields of the state that describe the change.
+        metrics: figures of the change; the size of the bank is added.
+        observed: fields beside the state, which change nothing that follows.
+    """
+
+    bank: BankChange
+    state: Mapping[str, object] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    observed: Mapping[str, object] = field(default_factory=dict)
+
+
+def commit_by_hand(change: HandMadeChange, paths: RunPaths, bank: Bank, lineage: Lineage) -> Manifest:
     """Commit a change of the bank; for the holder of the run's lock, after recovery.
 
     The revision's ``episodes`` are empty, so that those of the revision before do not count twice.
 
     Args:
-        change: rows as they are from now on.
-        said: fields of the state that describe the change.
-        figures: its metrics; the size of the bank is added.
+        change: the change.
         paths: the run.
         bank: its bank.
         lineage: its lineage, which has a revision.
-        observed: fields beside the state, which change nothing that follows.
     """
-    head = lineage.head()
+    head = lineage.history.head()
     assert head is not None
     paths.clear_staging()
     write_episodes([], paths.staging / EPISODES)
-    bank.merge(change)
+    bank.merge(change.bank)
     kept = {name: value for name, value in head.state.items() if name not in OWN}
-    metrics = {**figures, "bank/size": float(bank.size())}
-    state = {**kept, **FRESH, **said, "metrics": metrics, "tables": bank.hashes()}
-    seen = {"run": paths.name, "tables": bank.versions(), "metrics": {}, **observed}
+    metrics = {**change.metrics, "bank/size": float(bank.size())}
+    state = {**kept, **FRESH, **change.state, "metrics": metrics, "tables": bank.hashes()}
+    seen = {"run": paths.name, "tables": bank.versions(), "metrics": {}, **change.observed}
     return lineage.commit({EPISODES: paths.staging / EPISODES}, state, seen)
 
 
@@ -77,7 +87,7 @@ def retire_entry(
     Raises:
         CoevoError: the bank never held the entry, the run waits for a person, or reason or name cannot be written.
     """
-    head = lineage.head()
+    head = lineage.history.head()
     assert head is not None
     held = next((each for each in bank.entries() if each.id == entry), None)
     if held is None:
@@ -93,10 +103,9 @@ def retire_entry(
             f"`coevo approve {paths.name} [--reject]`"
         )
     gone = replace(held, retired=head.revision + 1)
-    change = BankChange(entries=(gone,), clusters=_left(gone, paths, bank), operations=(said,))
-    return gone, commit_by_hand(
-        change, {"retired": {"entry": gone.id, "reason": said.reason}}, {"bank/retired": 1.0}, paths, bank, lineage
-    )
+    rows = BankChange(entries=(gone,), clusters=_left(gone, paths, bank), operations=(said,))
+    change = HandMadeChange(rows, {"retired": {"entry": gone.id, "reason": said.reason}}, {"bank/retired": 1.0})
+    return gone, commit_by_hand(change, paths, bank, lineage)
 
 
 def _left(entry: Entry, paths: RunPaths, bank: Bank) -> tuple[Cluster, ...]:
@@ -117,7 +126,7 @@ def import_entries(incoming: Incoming, paths: RunPaths, bank: Bank, lineage: Lin
     Raises:
         CoevoError: the bank holds one of them otherwise.
     """
-    head = lineage.head()
+    head = lineage.history.head()
     assert head is not None
     added = list(_lacking(incoming, bank, head.revision + 1))
     if not added:
@@ -125,8 +134,8 @@ def import_entries(incoming: Incoming, paths: RunPaths, bank: Bank, lineage: Lin
     check_bank(added, paths.quarantine)
     said = {"file": incoming.digest, "added": len(added), "known": len(incoming.rows) - len(added)}
     figures = {"bank/imported": float(len(added))}
-    change = BankChange(entries=tuple(added), stats=_worth(added, paths, bank))
-    return commit_by_hand(change, {"imported": said}, figures, paths, bank, lineage)
+    rows = BankChange(entries=tuple(added), stats=_worth(added, paths, bank))
+    return commit_by_hand(HandMadeChange(rows, {"imported": said}, figures), paths, bank, lineage)
 
 
 def _worth(added: Iterable[Entry], paths: RunPaths, bank: Bank) -> tuple[Stats, ...]:

@@ -26,7 +26,7 @@ from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.models.engines.requests import Engine
 from coevo.models.policy.policy import PEFT_WEIGHTS, WEIGHTS
-from coevo.models.trainer.trainer_client import Trainer
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 from coevo.models.weights.tensor_file import Spec, read_layout
 from coevo.records.episode import Episode
 from coevo.tasks import revision_artifacts
@@ -88,7 +88,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         check_engine(config)
         with in_stage("recovers the last revision"):
             lineage, bank = stack.enter_context(recovered(paths, workspace))
-            head = lineage.head()
+            head = lineage.history.head()
             weights = digests(config, root)
             accepted = check_unchanged(config, head, run, accept_change, weights)
         with in_stage("opens the pages of MLflow and Prefect"):
@@ -96,8 +96,8 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
             publisher = stack.enter_context(open_publisher(paths, bank, lineage, env.name, reporter))
             prune = pruner(root)
             pages = stack.enter_context(artifacts_of(run, config.iterations, config.recipe, reporter.warn, prune))
-        start = warm_start(config, env, workspace.warmstarts, reporter) if head is None else lineage.path("policy")
-        require_start(config, start, lineage.sizes(), paths.root)
+        start = lineage.artifacts.path("policy") if head else warm_start(config, env, workspace.warmstarts, reporter)
+        require_start(config, start, lineage.artifacts.sizes(), paths.root)
         with in_stage("starts the trainer and the engine"):
             trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
             if trainer is not None and isinstance(config.placement, SharedPlacement):
@@ -128,15 +128,13 @@ def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifes
     assert config.update is not None
     reference, optimizer = start, None
     if head is not None:
-        reference = lineage.materialise(0, "policy", paths.reference)
-        optimizer = lineage.path("optimizer") if "optimizer" in head.artifacts else None
+        reference = lineage.artifacts.materialise(0, "policy", paths.reference)
+        optimizer = lineage.artifacts.path("optimizer") if "optimizer" in head.artifacts else None
     return Trainer(
         config.update,
+        StartingPoint(start, reference, optimizer),
         temperature=config.rollout.sampling.temperature,
         threads=config.rollout.engine.threads,
-        policy=start,
-        reference=reference,
-        optimizer=optimizer,
         log=paths.log,
         variables=trainer_environment(config),
     )
@@ -163,7 +161,7 @@ def take_up_writing(
     config: RunConfig, stores: Stores, engine: Engine, head: Manifest | None
 ) -> AbstractContextManager[Writing | None]:
     """The writing of a run after its last revision, with the answers that arrived since."""
-    path = stores.lineage.path(WRITING) if head is not None and WRITING in head.artifacts else None
+    path = stores.lineage.artifacts.path(WRITING) if head is not None and WRITING in head.artifacts else None
     journal = journal_after(head, stores.lineage, stores.paths.journal)
     writer_model, warn = stores.paths.engine / "writer_model", stores.reporter.warn
     kept = read_writing(path)
@@ -177,7 +175,7 @@ def episodes_since(lineage: Lineage, head: Manifest, fired: int, scratch: Path) 
 
     Those that teach nothing are left out.
     """
-    trail = trail_since(lineage.manifest, head, fired)
+    trail = trail_since(lineage.history.manifest, head, fired)
     found = (episode for revision in trail for episode in revision_artifacts.episodes_of(lineage, revision, scratch))
     return [episode for episode in found if episode.teaches]
 

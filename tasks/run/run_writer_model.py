@@ -61,22 +61,22 @@ def spent_before(
     """
     played = head
     while played.parent is not None and not wrote(lineage, played):
-        played = lineage.manifest(played.parent)
+        played = lineage.history.manifest(played.parent)
     if played.artifacts.get(FOLDER) in (None, head.artifacts.get(FOLDER)):
         return own  # the same, as at the start of a branch
-    if played.revision not in lineage.retained():
+    if played.revision not in lineage.history.retained():
         warn(
             f"revision {played.revision} was dropped, and what the writer model had cost with it: the budget forgets it"
         )
         return own
     scratch.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=scratch) as directory:
-        return read_writing(lineage.materialise(played.revision, FOLDER, Path(directory) / FOLDER)).spent
+        return read_writing(lineage.artifacts.materialise(played.revision, FOLDER, Path(directory) / FOLDER)).spent
 
 
 def wrote(lineage: Lineage, manifest: Manifest) -> bool:
     """Return True if a revision put questions to its writer model, unlike a rollback or a change by hand."""
-    before = None if manifest.parent is None else lineage.manifest(manifest.parent).artifacts.get(FOLDER)
+    before = None if manifest.parent is None else lineage.history.manifest(manifest.parent).artifacts.get(FOLDER)
     return manifest.restored_from is None and manifest.artifacts.get(FOLDER) != before
 
 
@@ -87,7 +87,7 @@ def journal_after(head: Manifest | None, lineage: Lineage, path: Path) -> Journa
     next one.
     """
     number = 0 if head is None else head.revision + 1
-    return Journal(path, number, lambda each: each > number or wrote(lineage, lineage.manifest(each)))
+    return Journal(path, number, lambda each: each > number or wrote(lineage, lineage.history.manifest(each)))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from coevo.lineage.revision.code_version import code_of, packages
 from coevo.memory.writers.model.words import CHOICES, PREDICTIONS, WORDS
 from coevo.memory.writers.writer import writer_of
 from coevo.models.policy.apart import build_apart
-from coevo.models.policy.cloning import Examples, ProbeResult, WarmStartReport, agreement, clone
+from coevo.models.policy.cloning import Examples, ProbeResult, WarmStartReport, agreement, clone, demonstrated
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.foreign import folder_of
 from coevo.models.policy.policy import Policy, build, save
@@ -35,7 +35,7 @@ from coevo.tasks.play.episode_metrics import check_losses
 from coevo.tasks.publish.reporter import Reporter, in_stage
 from coevo.tasks.run.assemble import player_of
 from coevo.tasks.stage import stage
-from coevo.tasks.writing.teacher import Chance, answered
+from coevo.tasks.writing.teacher import Chance, answered, expert_episodes
 
 REPORT = "warmstart.json"
 """File with the reading probe of a warm-started policy."""
@@ -110,7 +110,7 @@ def start_metrics(directory: Path) -> dict[str, float]:
 
 def _make(config: RunConfig, env: Environment[object], directory: Path, reporter: Reporter) -> None:
     added = () if teaches(config) is None else WORDS
-    words, draws = (*env.vocabulary(), *CONTEXT_WORDS, *added), key(config.seed, "warmstart", "init")
+    words, draws = (*env.vocabulary, *CONTEXT_WORDS, *added), key(config.seed, "warmstart", "init")
     threads = config.rollout.engine.threads
     directory.mkdir(parents=True)
     if config.rollout.engine.type == "vllm" and not (config.warmstart and config.warmstart.steps):
@@ -138,11 +138,14 @@ def _clone(
     more = reflections(config, env, policy.tokenizer)
     asked, free = [example for step in EXAMINED for example in more(step)], undetermined(warm, policy.tokenizer)
 
+    def examples(step: int) -> Examples:
+        return [*demonstrated(context, material(step)), *more(step)]
+
     def examined(probed: Policy) -> ProbeResult:
         found = probe(config, warm, env, probed)
         return replace(found, written=agreement(probed.model, asked, free)) if asked else found
 
-    report = clone(policy, context, material, examined, warm, to.note, more)
+    report = clone(policy, examples, examined, warm, to.note)
     if not report.passed:
         to.warn(f"after {report.steps} steps {shortfall(report.probe, warm)}; the run continues")
     return report
@@ -200,7 +203,8 @@ def reflections(config: RunConfig, env: Environment[object], tokenizer: Any) -> 
 
     def examples(step: int) -> Examples:
         draw = extend(base, step)
-        found = answered(env, writer, pool, env.probe(count, draw).tasks, 1, draw, chance)
+        played = expert_episodes(env, env.probe(count, draw).tasks, 1, draw)
+        found = answered(env, writer, pool, played, draw, chance)
         return [(prompts.ids(question), prompts.target(answer)) for question, answer in found]
 
     return examples

@@ -72,7 +72,7 @@ def nothing_to_compare(flat: NDArray[np.bool_], groups: Sequence[Hashable], conf
 
 def _streak(session: Session, flat: bool) -> dict[str, float]:
     """Number of iterations in a row without variance in any group, this one included; empty if it is none."""
-    pending, head = session.pending.metrics, session.stores.lineage.head()
+    pending, head = session.pending.metrics, session.stores.lineage.history.head()
     before = pending if "policy/advantage/std" in pending or head is None else head.metrics
     if flat:
         return {STREAK: before.get(STREAK, 0.0) + 1}

@@ -37,7 +37,7 @@ def unshown(session: Session) -> dict[str, float]:
 
     Iterations without a bank on purpose (``warmup``), or in which no episode ended, leave the number as it is.
     """
-    pending, head = session.pending.metrics, session.stores.lineage.head()
+    pending, head = session.pending.metrics, session.stores.lineage.history.head()
     last = pending if session.iteration > session.frozen_at or head is None else head.metrics
     before, entries = last.get(UNSHOWN, 0.0), bool(session.bank.entries)
     known = not entries or (session.due.is_warm() and any(each.turns for each in session.ended))
@@ -121,7 +121,9 @@ def idle_firings(session: Session, name: str, used: bool | None) -> dict[str, fl
     if used:
         return {name: 0.0} if name in pending else {}  # of an earlier firing of the same revision
     last = (
-        pending if name in pending or "bank/size" in pending else session.stores.lineage.manifest(session.fired).metrics
+        pending
+        if name in pending or "bank/size" in pending
+        else session.stores.lineage.history.manifest(session.fired).metrics
     )
     idle = last.get(name, 0.0) + (used is False)
     return {name: idle} if idle else {}

@@ -31,7 +31,7 @@ def judge(session: Session, proposal: Proposal) -> Result[Decision]:
     admission, library = session.parts.admission, session.bank.library()
     assert admission is not None
     spent: Counter[str] = Counter()
-    candidates = allowed(proposal, library.barred)
+    candidates = allowed(proposal, library.admission.barred)
     decision = admission.decide(candidates, library, partial(replay, session, spent), session.pending.revision)
     update = session.config.update
     trains = update is not None and update.trains_writer("replay")

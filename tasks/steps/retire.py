@@ -16,7 +16,7 @@ from dataclasses import replace
 from coevo.configs.bank.bank_config import RetirementConfig
 from coevo.memory.admission.admission import Decision, Trial
 from coevo.memory.admission.evidence import upper_bound
-from coevo.memory.admission.replay import exceeds, measured, metrics, suffices
+from coevo.memory.admission.replay import PairedRewards, exceeds, measured, metrics, suffices
 from coevo.memory.bank.change import Judged, Ruling
 from coevo.memory.bank_state import after
 from coevo.memory.retirement_counters import RetirementCounter, counted
@@ -68,7 +68,7 @@ def _measured(
     rewards = replay(session, spent, trials, config.replays) if trials else []
     sides = zip(cases, rewards[::2], rewards[1::2], strict=True)
     return [
-        (entry, measured([entry], ours, theirs, 0.0, session.pending.revision), len(ours))
+        (entry, measured([entry], PairedRewards(ours, theirs), 0.0, session.pending.revision), len(ours))
         for (entry, _), ours, theirs in sides
     ]
 

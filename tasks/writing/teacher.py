@@ -56,8 +56,7 @@ def answered(
     env: Environment[object],
     writer: Writer,
     key: PoolKey,
-    tasks: Sequence[Task],
-    replicas: int,
+    played: Sequence[Episode],
     draw: Key,
     chance: Chance = CERTAIN,
 ) -> list[TeacherAnswer]:
@@ -67,18 +66,21 @@ def answered(
         env: environment that knows what its episodes reveal.
         writer: writer that asks.
         key: pool of a task.
-        tasks: tasks of other worlds than those of training and evaluation.
-        replicas: episodes per task.
+        played: the episodes, see ``expert_episodes``.
         draw: root of the draws.
         chance: parts of the answers that are drawn.
 
     Raises:
         ConfigError: the environment has no expert, or does not know what its episodes reveal.
     """
-    played = [episode(env, task, n, extend(draw, task.id, n)) for task in tasks for n in range(replicas)]
     teacher = Teacher(env, played, extend(draw, "guess"), chance)
     writer.write(Evidence(played, Library(()), References(key, 0), 0, teacher))
     return teacher.answered
+
+
+def expert_episodes(env: Environment[object], tasks: Sequence[Task], replicas: int, draw: Key) -> list[Episode]:
+    """Some episodes of the expert for each task; tasks are of other worlds than those of training and evaluation."""
+    return [episode(env, task, n, extend(draw, task.id, n)) for task in tasks for n in range(replicas)]
 
 
 def episode(env: Environment[object], task: Task, replica: int, draw: Key, noise: float = NOISE) -> Episode:

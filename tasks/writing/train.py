@@ -21,7 +21,7 @@ from coevo.models.writer_models.writer_model import WriterModel, in_order, room_
 from coevo.records.draws import Key, extend, key
 from coevo.records.task import BY_SCOPE, key_by
 from coevo.records.writing import Question, Reply
-from coevo.tasks.writing.teacher import TeacherAnswer, answered, episode
+from coevo.tasks.writing.teacher import TeacherAnswer, answered, expert_episodes
 from coevo.utilities.errors import ConfigError
 
 VOCABULARY_TASKS = 96
@@ -69,7 +69,7 @@ def train_writer_model(
     writer = writer_of(bank.writer, pool)
 
     def material(draw: Key, count: int) -> list[TeacherAnswer]:
-        return answered(env, writer, pool, env.probe(count, draw).tasks, REPLICAS, draw)
+        return answered(env, writer, pool, expert_episodes(env, env.probe(count, draw).tasks, REPLICAS, draw), draw)
 
     def progress(step: int, loss: float) -> None:
         note(f"writer model: step {step} of {steps}, loss {loss:.3f} nats per token")
@@ -87,11 +87,7 @@ def train_writer_model(
 
 def examine(env: Environment[object], writer: Writer, writer_model: WriterModel, draw: Key) -> Grade:
     """Compare the lessons that a writer model writes in another world with its true notes."""
-    played = [
-        episode(env, task, replica, extend(draw, task.id, replica))
-        for task in env.probe(TASKS, draw).tasks
-        for replica in range(REPLICAS)
-    ]
+    played = expert_episodes(env, env.probe(TASKS, draw).tasks, REPLICAS, draw)
     shown = set[str]()
 
     def ask(questions: Sequence[Question]) -> list[Reply]:

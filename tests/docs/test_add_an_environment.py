@@ -53,7 +53,7 @@ def test_the_environment_keeps_the_promises_of_its_interface(example):
     assert len({task.id for task in trained}) == 32
     assert not {task.id for task in trained} & {task.id for task in panel.tasks}
     spoken = " ".join(shown.moment.instruction for shown in env.demonstrations(50, 0, key("words")))
-    assert set(spoken.split()) <= set(env.vocabulary())
+    assert set(spoken.split()) <= set(env.vocabulary)
 
 
 def test_the_expert_obeys_lessons_and_guesses_without(example):

@@ -87,7 +87,7 @@ def test_an_environment_from_outside_the_repository_is_played(package, kind):
     state, _ = env.start(task)
     assert [step.success for step in env.step([state, state], ["hi", "no"])] == [True, False]
     assert env.panel_bank("words") is None
-    assert env.vocabulary() == ()
+    assert env.vocabulary == ()
     assert {"echo", "homerules"} <= set(available())
 
 

@@ -41,4 +41,4 @@ def test_what_came_of_a_batch_dies_where_the_batch_fails_its_gate_late(tmp_path,
         committer.close()
         assert session.bank.change().entries
         assert session.stores.bank.active() == []
-        assert session.stores.lineage.head().revision == 0
+        assert session.stores.lineage.history.head().revision == 0

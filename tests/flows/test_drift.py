@@ -38,7 +38,7 @@ def expert(config=CONFIG):
 
 
 def panels_of(lineage):
-    return [manifest.state["panels"].get("seen-houses") for manifest in lineage.log()]
+    return [manifest.state["panels"].get("seen-houses") for manifest in lineage.history.log()]
 
 
 def test_tasks_panels_and_limits_are_those_of_the_iteration(tmp_path):
@@ -74,7 +74,7 @@ def test_a_resumed_run_continues_in_the_world_of_its_iteration(tmp_path):
             with opened(root, CONFIG, played=expert()) as session:
                 for _ in range(count):
                     iterate(session)
-                log = session.stores.lineage.log()
+                log = session.stores.lineage.history.log()
         return [manifest.state["tables"] | manifest.state["panels"] for manifest in log]
 
     assert states(tmp_path / "whole", [6]) == states(tmp_path / "parts", [3, 2, 1])

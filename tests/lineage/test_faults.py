@@ -30,7 +30,7 @@ import sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
 from support.lineage_driver import lineage_in, states
-policy = lineage_in(sys.argv[3]).materialise(2, "policy", Path(sys.argv[4]))
+policy = lineage_in(sys.argv[3]).artifacts.materialise(2, "policy", Path(sys.argv[4]))
 print(len(states(sys.argv[3])), sorted(path.name for path in policy.iterdir()))
 """
 HARNESS = (sys.executable, fault_at.__file__)
@@ -100,6 +100,6 @@ def test_a_clock_that_is_set_back_changes_no_state_and_no_order(place, untouched
     assert subprocess.run(command, check=False).returncode == 0
     play(place, REVISIONS)
     assert states(place) == untouched
-    times = [manifest.observed["timestamp"] for manifest in lineage_in(place).log()]
+    times = [manifest.observed["timestamp"] for manifest in lineage_in(place).history.log()]
     assert times[2] < times[1] < times[3] + 86_400_000
     assert '"published": 4' in run_in(place).published.read_text()

@@ -173,4 +173,4 @@ def test_recovery_waits_for_a_git_command_that_outlived_its_process(place, tmp_p
     recovery = play(place, 2)
     assert (tmp_path / "ended").exists()
     assert recovery.tags == ("r2",)
-    assert lineage_in(place).head().revision == 2
+    assert lineage_in(place).history.head().revision == 2

@@ -15,7 +15,7 @@ from coevo.utilities.errors import CoevoError
 
 
 def weights(place, revision, into):
-    return (lineage_in(place).materialise(revision, "policy", into) / "weights.bin").read_bytes()
+    return (lineage_in(place).artifacts.materialise(revision, "policy", into) / "weights.bin").read_bytes()
 
 
 def git(run, *arguments):
@@ -24,9 +24,9 @@ def git(run, *arguments):
 
 def test_a_new_lineage_has_no_revision(place):
     lineage = lineage_in(place)
-    assert (lineage.head(), lineage.log()) == (None, [])
+    assert (lineage.history.head(), lineage.history.log()) == (None, [])
     with pytest.raises(CoevoError, match="it has none yet"):
-        lineage.manifest(0)
+        lineage.history.manifest(0)
 
 
 def test_one_commit_and_one_tag_a_revision_and_log_and_manifest_agree(place, run):
@@ -34,13 +34,13 @@ def test_one_commit_and_one_tag_a_revision_and_log_and_manifest_agree(place, run
     assert git(run, "rev-parse", "r0", "r1", "r2", "r3").split() == git(run, "rev-list", "--reverse", "main").split()
     assert git(run, "status", "--porcelain") == ""
     lineage = lineage_in(place)
-    assert lineage.commit_hash(2) == git(run, "rev-parse", "r2").strip()
-    assert [manifest.revision for manifest in lineage.log()] == [0, 1, 2, 3]
-    assert [manifest.revision for manifest in lineage.log(after=1)] == [2, 3]
-    assert lineage.log()[2] == lineage.manifest(2)
-    assert lineage.log()[3] == lineage.head()
+    assert lineage.history.commit_hash(2) == git(run, "rev-parse", "r2").strip()
+    assert [manifest.revision for manifest in lineage.history.log()] == [0, 1, 2, 3]
+    assert [manifest.revision for manifest in lineage.history.log(after=1)] == [2, 3]
+    assert lineage.history.log()[2] == lineage.history.manifest(2)
+    assert lineage.history.log()[3] == lineage.history.head()
     with pytest.raises(CoevoError, match=r"revision 4 is not in .*: it has 0 to 3"):
-        lineage.manifest(4)
+        lineage.history.manifest(4)
 
 
 def test_what_commit_returns_is_what_is_read_back(place, run):
@@ -49,11 +49,11 @@ def test_what_commit_returns_is_what_is_read_back(place, run):
         manifest = lineage.commit(
             {"notes": run.staging / "notes"}, {**states(place)[-1], "pair": (1, 2)}, {"tables": {}, "run": "first"}
         )
-        assert lineage.head() == manifest
+        assert lineage.history.head() == manifest
     assert manifest.state["pair"] == [1, 2]
     assert manifest.observed["timestamp"] > 1.7e12
     assert manifest.artifacts["policy"] == states(place)[3]["artifacts"]["policy"]
-    assert lineage.materialise(4, "notes", place / "notes").read_text() == "a single file"
+    assert lineage.artifacts.materialise(4, "notes", place / "notes").read_text() == "a single file"
 
 
 def test_state_is_equal_in_another_run_of_another_name(place, run):
@@ -87,23 +87,23 @@ def test_materialise_needs_no_work_tree_and_leaves_it_alone(place, run):
     before = git(run, "status", "--porcelain", "--ignored")
     lineage = lineage_in(place)
     (run.lineage / "policy" / "weights.bin").rename(run.root / "moved away")
-    into = lineage.materialise(3, "policy", place / "out")
+    into = lineage.artifacts.materialise(3, "policy", place / "out")
     assert sorted(path.relative_to(into).as_posix() for path in into.rglob("*")) == [
         "größe", "größe/config 1.json", "weights.bin"
     ]  # fmt: skip
     assert git(run, "status", "--porcelain", "--ignored") == before
     assert not (run.lineage / "policy" / "weights.bin").exists()
     with pytest.raises(CoevoError, match="already exists"):
-        lineage.materialise(2, "policy", place / "out")
+        lineage.artifacts.materialise(2, "policy", place / "out")
     with pytest.raises(CoevoError, match="no artifact 'critic': it has episodes, optimizer, policy"):
-        lineage.materialise(3, "critic", place / "critic")
+        lineage.artifacts.materialise(3, "critic", place / "critic")
 
 
 def test_an_artifact_that_the_cache_lost_is_one_line(place, run):
-    content = lineage_in(place).head().artifacts["policy"]
+    content = lineage_in(place).history.head().artifacts["policy"]
     (place / "cache" / "files" / "md5" / content[:2] / content[2:]).unlink()
     with pytest.raises(CoevoError, match=r"run 'first', revision 3: artifact 'policy': .* is missing") as caught:
-        lineage_in(place).materialise(3, "policy", place / "policy")
+        lineage_in(place).artifacts.materialise(3, "policy", place / "policy")
     assert "\n" not in str(caught.value)
 
 
@@ -142,7 +142,7 @@ def test_an_artifact_is_committed_where_a_clock_set_back_repeats_its_time(place)
     made = repository.artifacts.add({"policy": weights.parent})
     os.utime(pointer, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert pointer.stat().st_size == before.st_size
-    repository.seal(lineage_in(place).head())
+    repository.seal(lineage_in(place).history.head())
     assert f"md5: {made['policy']}\n" in git(run, "show", "HEAD:policy.dvc")
 
 
@@ -168,12 +168,12 @@ def test_recovery_says_what_it_mended(place, run):
         assert recovery.tags == ("r1", "r2")
         assert not lineage.recover(Shelf(run.bank))
     play(place, 5)
-    assert lineage_in(place).head().revision == 4
+    assert lineage_in(place).history.head().revision == 4
 
 
 def test_a_table_that_cannot_be_brought_back_is_named(place, run):
     shelf = Shelf(run.bank)
-    version = lineage_in(place).head().versions["stats"]
+    version = lineage_in(place).history.head().versions["stats"]
     shelf.write("stats", {"visits": -1})
     (run.bank / "stats" / f"{version}.json").write_text("{}")
     with (
@@ -188,15 +188,15 @@ def test_rollback_is_a_new_revision_with_all_state_of_the_old(place, run):
     with lineage_in(place) as lineage:
         back = lineage.rollback(1, bank)
         assert (back.revision, back.parent, back.restored_from, back.iteration) == (4, 3, 1, 1)
-        assert bank.hashes() == back.tables == lineage.manifest(1).tables
+        assert bank.hashes() == back.tables == lineage.history.manifest(1).tables
         assert bank.versions() == back.versions
-        assert back.artifacts == lineage.manifest(1).artifacts
-        assert (lineage.path("policy") / "weights.bin").read_bytes() == weights(place, 1, place / "one")
+        assert back.artifacts == lineage.history.manifest(1).artifacts
+        assert (lineage.artifacts.path("policy") / "weights.bin").read_bytes() == weights(place, 1, place / "one")
         assert not lineage.recover(bank)
         forward = lineage.rollback(3, bank)
         assert (forward.revision, forward.restored_from, forward.iteration) == (5, 3, 3)
-        assert forward.artifacts == lineage.manifest(3).artifacts
-        assert [manifest.revision for manifest in lineage.log()] == list(range(6))
+        assert forward.artifacts == lineage.history.manifest(3).artifacts
+        assert [manifest.revision for manifest in lineage.history.log()] == list(range(6))
         with pytest.raises(CoevoError, match="revision 9 is not in"):
             lineage.rollback(9, bank)
 
@@ -208,10 +208,10 @@ def test_a_rollback_drops_artifacts_that_came_later(place, run):
     with lineage_in(place) as lineage:
         lineage.commit({"critic": run.staging / "critic"}, states(place)[-1], {"tables": bank.versions()})
         lineage.rollback(3, bank)
-        assert not lineage.path("critic").exists()
+        assert not lineage.artifacts.path("critic").exists()
         assert not lineage.recover(bank)
         lineage.rollback(4, bank)
-        assert (lineage.path("critic") / "w").read_text() == "w"
+        assert (lineage.artifacts.path("critic") / "w").read_text() == "w"
 
 
 def test_a_rollback_that_was_not_committed_is_undone(place, run, monkeypatch):
@@ -276,12 +276,12 @@ def test_another_branch_adds_no_revision(place, run):
     git(run, "-c", "user.name=me", "-c", "user.email=me@localhost", "commit", "--allow-empty", "--message", "mine")
     git(run, "branch", "main-2")
     git(run, "reset", "--hard", "r3")
-    assert [manifest.revision for manifest in lineage_in(place).log()] == [0, 1, 2, 3]
+    assert [manifest.revision for manifest in lineage_in(place).history.log()] == [0, 1, 2, 3]
 
 
 def test_a_damaged_history_is_an_error_and_nothing_is_removed(place, run):
     """Without its branch, which is not taken for a new run, and then without its last commit."""
-    commit = lineage_in(place).commit_hash(3)
+    commit = lineage_in(place).history.commit_hash(3)
     git(run, "update-ref", "-d", "refs/heads/main")
     with pytest.raises(CoevoError, match="the branch main is lost"):
         lineage_in(place).recover(Shelf(run.bank))
@@ -345,7 +345,7 @@ def test_an_error_after_the_commit_says_that_the_revision_exists_and_what_comple
     assert str(caught.value).startswith("run 'first', revision 4 is committed, but its commit did not end: git ")
     assert str(caught.value).endswith(": make room: then `coevo resume first` completes it")
     with lineage_in(place) as lineage:
-        assert lineage.head().revision == 4
+        assert lineage.history.head().revision == 4
         assert lineage.recover(Shelf(run.bank)).tags == ("r4",)
 
 
@@ -355,4 +355,4 @@ def test_an_error_before_the_commit_says_nothing_of_a_revision(place, run, monke
         with pytest.raises(CoevoError, match="git commit failed") as caught:
             lineage.commit({}, states(place)[-1], {"tables": {}})
     assert "is committed" not in str(caught.value)
-    assert lineage_in(place).head().revision == 3
+    assert lineage_in(place).history.head().revision == 3

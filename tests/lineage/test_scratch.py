@@ -36,7 +36,7 @@ def held(workspace):
 def test_artifacts_are_linked_and_nothing_is_left(tmp_path):
     small_run.build(tmp_path)
     with reading("first@3", Workspace(tmp_path)) as run, scratch_directory(tmp_path) as made:
-        policy = run.lineage.materialise(3, "policy", made / "policy")
+        policy = run.lineage.artifacts.materialise(3, "policy", made / "policy")
         assert policy.is_relative_to(tmp_path)
         assert all(path.stat().st_nlink > 1 for path in policy.iterdir())
     assert not (tmp_path / "scratch").exists()

@@ -51,7 +51,7 @@ def played(tmp_path_factory, every_size_is_large):
 def held(place):
     """Revisions whose optimizer is in the cache."""
     cache = Cache(place / "cache")
-    contents = [manifest.artifacts["optimizer"] for manifest in lineage_in(place).log()]
+    contents = [manifest.artifacts["optimizer"] for manifest in lineage_in(place).history.log()]
     return [number for number, content in enumerate(contents) if cache.problem(content) is None]
 
 
@@ -60,7 +60,7 @@ def remove(place):
 
 
 def test_the_manifest_names_what_the_next_revision_removes(place, run):
-    log = lineage_in(place).log()
+    log = lineage_in(place).history.log()
     assert [manifest.revision for manifest in log if manifest.until_next] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12]
     assert log[3].kept(3).keys() == {"policy", "optimizer", "episodes"}
     assert log[3].kept(12).keys() == {"policy", "episodes"}
@@ -70,7 +70,7 @@ def test_the_manifest_names_what_the_next_revision_removes(place, run):
 def test_a_small_optimizer_stays_in_every_revision_and_in_no_manifest(place, monkeypatch):
     monkeypatch.setattr(sparse, "LARGE", 2**30)
     play(place, 4)
-    assert [manifest.state.get("until_next") for manifest in lineage_in(place).log()] == [None] * 4
+    assert [manifest.state.get("until_next") for manifest in lineage_in(place).history.log()] == [None] * 4
     remove(place)
     assert held(place) == [0, 1, 2, 3]
 
@@ -83,7 +83,7 @@ def test_only_the_optimizer_of_the_last_and_every_tenth_revision_stays(place, ru
     with lineage_in(place) as lineage:
         assert not lineage.recover(Shelf(run.bank))
         for revision in range(13):
-            lineage.materialise(revision, "policy", place / "out" / str(revision))
+            lineage.artifacts.materialise(revision, "policy", place / "out" / str(revision))
     play(place, 14)
     remove(place)
     assert held(place) == [0, 10, 13]
@@ -110,7 +110,7 @@ def test_a_kill_while_it_removes_leaves_a_run_that_the_next_removal_completes(pl
         assert not lineage.recover(Shelf(run.bank))
     assert held(place) == [0, 10, 12]
     with pytest.raises(CoevoError, match="its optimizer was removed"):
-        lineage_in(place).require_artifacts(3)
+        lineage_in(place).artifacts.require(3)
     play(place, 14)
     remove(place)
     assert held(place) == [0, 10, 13]
@@ -126,13 +126,14 @@ def test_rollback_names_the_nearest_revision_that_has_one(place, run):
             "(lineage.optimizer_every): choose revision 10, the nearest that has one, or begin a new one with "
             "--without-optimizer"
         )
-        assert lineage.head().revision == 12
+        assert lineage.history.head().revision == 12
         assert not lineage.recover(Shelf(run.bank))
         made = lineage.rollback(7, Shelf(run.bank), ["optimizer"])
         assert (made.revision, made.iteration, sorted(made.artifacts)) == (13, 7, ["episodes", "policy"])
         assert lineage.rollback(7, Shelf(run.bank), ["optimizer"]) == made
         assert (
-            lineage.rollback(10, Shelf(run.bank)).artifacts["optimizer"] == lineage.manifest(10).artifacts["optimizer"]
+            lineage.rollback(10, Shelf(run.bank)).artifacts["optimizer"]
+            == lineage.history.manifest(10).artifacts["optimizer"]
         )
         assert not lineage.recover(Shelf(run.bank))
     remove(place)
@@ -141,5 +142,5 @@ def test_rollback_names_the_nearest_revision_that_has_one(place, run):
 
 def held_by_number(place):
     cache = Cache(place / "cache")
-    found = ((each.revision, each.artifacts.get("optimizer")) for each in lineage_in(place).log())
+    found = ((each.revision, each.artifacts.get("optimizer")) for each in lineage_in(place).history.log())
     return {number for number, content in found if content and cache.problem(content) is None}

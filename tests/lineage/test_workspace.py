@@ -66,7 +66,7 @@ def test_a_relative_workspace_can_be_written_and_read_from_anywhere(tmp_path, mo
     assert place.root == tmp_path / "ws"
     with Lineage.open(place.existing("first").lineage, place.cache) as lineage:
         assert lineage.recover(Bank(place.existing("first").bank)).tags == ()
-        assert lineage.head().revision == 3
+        assert lineage.history.head().revision == 3
 
 
 def test_runs_are_listed_in_the_order_of_creation(workspace, config, tmp_path):

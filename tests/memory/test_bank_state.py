@@ -85,7 +85,7 @@ def test_candidates_on_trial_come_and_go_and_are_no_entries(state):
     candidate = replace(entry("new"), sources=(played.id,))
     state.trials = [ended, waiting]
     state.proceed(Decision(begun=(candidate,), ended=(ended.entry.id,)), [played])
-    assert state.library().trials == [waiting, OnTrial(candidate, (played.task,))]
+    assert state.library().admission.trials == [waiting, OnTrial(candidate, (played.task,))]
     state.credit([played], utilities=False)
     assert state.stats == {old.id: Stats(old.id, 1, 1)}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.entries import entry
 
-from coevo.memory.library import Library
+from coevo.memory.library import AdmissionState, Library
 from coevo.memory.stats import Stats
 
 ANYWHERE, LOTUS, MAPLE = (entry(name, scope=scope, edited=n) for n, (name, scope) in enumerate(
@@ -35,4 +35,4 @@ def test_an_entry_without_counters_is_new():
     # (successes + 1) / (retrievals + 2)
     assert LIBRARY.usefulness.tolist() == [1 / 2, 4 / 6, 1 / 2]
     bare = Library([])
-    assert (bare.trials, bare.barred, bare.clusters, bare.rows("").tolist()) == ((), frozenset(), None, [])
+    assert (bare.admission, bare.clusters, bare.rows("").tolist()) == (AdmissionState(), None, [])

@@ -58,7 +58,7 @@ def test_they_begin_anew_where_a_lesson_enters_and_leaves(resumed, tmp_path):
         assert state.measurements.of(LESSON.id) == sorted(
             (each.verdict for each in counted), key=lambda look: (look.revision, look.difference)
         )
-    assert state.library().looks(LESSON.id) == [judged(12, 0.1).verdict]
+    assert state.library().admission.looks(LESSON.id) == [judged(12, 0.1).verdict]
     assert [look.difference for look in state.measurements.of(OTHER.id)] == [0.4]
     assert state.measurements.of("unknown") == []
 

@@ -37,7 +37,7 @@ class Damaged:
 
     def manifest(self, revision):
         with Lineage.open(self.lineage, self.place.cache) as lineage:
-            return lineage.manifest(revision)
+            return lineage.history.manifest(revision)
 
     def stored(self, revision, artifact, file=None):
         """The cached object of an artifact's listing, or of a file in it."""

@@ -16,9 +16,10 @@ def whole(root, run, revision):
     place = Workspace(Path(root))
     paths = place.existing(run)
     with Lineage.open(paths.lineage, place.cache) as lineage, TemporaryDirectory() as scratch:
-        manifest = lineage.manifest(revision)
+        manifest = lineage.history.manifest(revision)
         artifacts = {
-            name: contents(lineage.materialise(revision, name, Path(scratch) / name)) for name in manifest.artifacts
+            name: contents(lineage.artifacts.materialise(revision, name, Path(scratch) / name))
+            for name in manifest.artifacts
         }
     tables = Bank(paths.bank).at(manifest.versions).hashes()
     assert tables == manifest.tables
@@ -35,13 +36,13 @@ def history(root, run):
     """Manifests of a run's revisions, oldest first."""
     place = Workspace(Path(root))
     with Lineage.open(place.existing(run).lineage, place.cache) as lineage:
-        return lineage.log()
+        return lineage.history.log()
 
 
 def retained(root, run):
     place = Workspace(Path(root))
     with Lineage.open(place.existing(run).lineage, place.cache) as lineage:
-        return lineage.retained()
+        return lineage.history.retained()
 
 
 def recovered(root, run):
@@ -50,4 +51,4 @@ def recovered(root, run):
     paths = place.existing(run)
     with Lineage.open(paths.lineage, place.cache) as lineage:
         lineage.recover(Bank(paths.bank))
-        return lineage.head()
+        return lineage.history.head()

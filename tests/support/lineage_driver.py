@@ -82,13 +82,13 @@ def play(workspace, revisions):
     run = run_in(workspace)
     run.root.mkdir(parents=True, exist_ok=True)
     with writer_lock(run), lineage_in(workspace) as lineage:
-        if lineage.head() is None:
+        if lineage.history.head() is None:
             shutil.rmtree(run.bank, ignore_errors=True)
         bank = Shelf(run.bank)
         recovery = lineage.recover(bank)
         run.clear_staging()
         publish(run, lineage)
-        while (head := lineage.head()) is None or head.revision < revisions - 1:
+        while (head := lineage.history.head()) is None or head.revision < revisions - 1:
             revise(run, lineage, bank, head)
             publish(run, lineage)
     return recovery
@@ -114,7 +114,7 @@ def revise(run, lineage, bank, head):
 
 def stage(run, lineage, name, number):
     """The next weights: a hash of the present ones."""
-    present = lineage.path(name) / "weights.bin"
+    present = lineage.artifacts.path(name) / "weights.bin"
     seed = present.read_bytes() if present.exists() else name.encode()
     directory = run.staging / name
     (directory / "größe").mkdir(parents=True)
@@ -133,7 +133,7 @@ def publish(run, lineage):
 
 
 def states(workspace):
-    return [manifest.state for manifest in lineage_in(workspace).log()]
+    return [manifest.state for manifest in lineage_in(workspace).history.log()]
 
 
 def kill_at(target):

@@ -61,4 +61,4 @@ def played(root, config, policy, monkeypatch):
             keeping.begin()
             while session.iteration < config.iterations:
                 coevolve.iterate(session, keeping)
-        return lineage.log()
+        return lineage.history.log()

@@ -36,7 +36,7 @@ class Told:
 
 def untrained(directory, seed=1):
     """A policy whose answers are noise, but always the same noise for the same key."""
-    save(build(CONFIG.policy, (*environment().vocabulary(), *CONTEXT_WORDS), key(seed)), directory)
+    save(build(CONFIG.policy, (*environment().vocabulary, *CONTEXT_WORDS), key(seed)), directory)
     return directory
 
 

@@ -23,7 +23,7 @@ def environment():
 @cache
 def player():
     """An untrained player: what it writes is noise, but always the same noise for the same key."""
-    policy = build(CONFIG.policy, (*environment().vocabulary(), *CONTEXT_WORDS), key(1))
+    policy = build(CONFIG.policy, (*environment().vocabulary, *CONTEXT_WORDS), key(1))
     return player_of(CONFIG, environment(), policy)
 
 

@@ -24,12 +24,12 @@ def advance(root, lesson, name="first"):
     bank = Bank(paths.bank)
     with Lineage.open(paths.lineage, place.cache) as lineage:
         lineage.recover(bank)
-        head = lineage.head()
+        head = lineage.history.head()
         bank.merge(BankChange(entries=(small_run.entry(lesson, "mug", "go safe", revision=head.revision + 1),)))
         policy = paths.staging / "policy"
         shutil.rmtree(policy, ignore_errors=True)
         policy.mkdir(parents=True)
-        (policy / "weights").write_text(lineage.path("policy").joinpath("weights").read_text() + lesson)
+        (policy / "weights").write_text(lineage.artifacts.path("policy").joinpath("weights").read_text() + lesson)
         state = {**head.state, "iteration": head.iteration + 1, "tables": bank.hashes()}
         return lineage.commit({"policy": policy}, state, {**head.observed, "tables": bank.versions()})
 
@@ -46,13 +46,13 @@ def content(root, name="first"):
     paths = place.existing(name)
     bank = Bank(paths.bank)
     with Lineage.open(paths.lineage, place.cache) as lineage:
-        manifests = lineage.log()
+        manifests = lineage.history.log()
         for manifest in manifests:
             assert bank.at(manifest.versions).hashes() == manifest.tables
-            policy = lineage.materialise(manifest.revision, "policy", root / "look" / "policy")
+            policy = lineage.artifacts.materialise(manifest.revision, "policy", root / "look" / "policy")
             assert (policy / "weights").read_text().startswith("policy of")
             shutil.rmtree(root / "look")
-        return [manifest.state for manifest in manifests], lineage.commits(), paths.config.read_text()
+        return [manifest.state for manifest in manifests], lineage.history.commits(), paths.config.read_text()
 
 
 def files_in(root):

@@ -36,7 +36,7 @@ def opened(root, config, entries=(), writer=None, trainer=None, played=None):
         bank = Bank(paths.bank)
         lineage.recover(bank)
         paths.clear_staging()
-        head = lineage.head()
+        head = lineage.history.head()
         if head is None:
             bank.merge(BankChange(entries=tuple(entries)))
         session = Session(config, parts(config, played, writer, trainer), Stores(paths, bank, lineage, None, Silent()))

@@ -259,8 +259,9 @@ class Household(StatefulEnvironment):
     def panel(self, name, size):
         return self.pure.panel(name, size)
 
+    @property
     def vocabulary(self):
-        return self.pure.vocabulary()
+        return self.pure.vocabulary
 
     def expert(self, moment, key):
         return self.pure.expert(moment, key)

@@ -42,7 +42,7 @@ def test_the_next_revision_begins_before_the_last_is_committed(session, publishe
         go.set()
         keeping.wait()
         assert published == [1]
-    head = session.stores.lineage.head()
+    head = session.stores.lineage.history.head()
     assert (head.revision, head.iteration, head.state["metrics"]) == (1, 0, {"agent/success/train": 0.25})
 
 
@@ -50,7 +50,7 @@ def test_what_was_sealed_is_committed_though_what_follows_fails(session, publish
     with pytest.raises(ZeroDivisionError), closing(Committer(session)) as keeping:
         keeping.begin()
         raise ZeroDivisionError
-    assert session.stores.lineage.head().revision == 1
+    assert session.stores.lineage.history.head().revision == 1
     assert published == [1]
 
 
@@ -69,7 +69,7 @@ def test_a_commit_that_fails_is_raised_once_where_it_is_waited_for(session, publ
         keeping.begin()
         with pytest.raises(CoevoError, match="agent/success/train"):
             keeping.wait()
-    assert session.stores.lineage.head().revision == 0
+    assert session.stores.lineage.history.head().revision == 0
     assert published == []
 
 

@@ -60,7 +60,7 @@ def test_a_revision_without_an_artifact_leaves_a_session_as_it_begins(artifact, 
         before = {
             name: value for name, value in vars(session).items() if name in ("baselines", "source_tasks", "prefetched")
         }
-        artifact.restore(session, None, session.stores.lineage.head())
+        artifact.restore(session, None, session.stores.lineage.history.head())
         assert {name: getattr(session, name) for name in before} == before
         assert (session.bank.trials, dict(session.bank.retirement_counters)) == ([], {})
         assert not list(session.references.episodes())

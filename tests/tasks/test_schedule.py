@@ -89,7 +89,7 @@ def played(root, config, sessions):
     for count in sessions:
         with opened(root, config, writer=writer, trainer=TRAINER) as session:
             learned += [step(session) for _ in range(count)]
-            states = [manifest.state for manifest in session.stores.lineage.log()]
+            states = [manifest.state for manifest in session.stores.lineage.history.log()]
     return learned, writer.asked, states
 
 
@@ -126,7 +126,7 @@ def test_a_policy_without_bank_keeps_nothing_for_a_writer(tmp_path):
     with opened(tmp_path, configured("bank=null"), trainer=TRAINER) as session:
         step(session)
         assert session.recent == []
-        head = session.stores.lineage.head()
+        head = session.stores.lineage.history.head()
         assert head.state["fired"] == 1
         assert not [name for name in head.state["metrics"] if name.startswith("schedule/")]
 

@@ -78,6 +78,7 @@ class BabyAIRules(Environment[RoomPoint]):
         """The six actions, the same in every task; each is a verb of its own."""
         return Guide(rules_demonstrations.GUIDE, ACTIONS)
 
+    @property
     def vocabulary(self) -> tuple[str, ...]:
         """Every word of every world, sorted."""
         return world.words()

@@ -43,10 +43,10 @@ def rejects(
 def _rows(opened: Reading) -> Iterator[dict[str, Any]]:
     from coevo.tasks.writing.artifact import FOLDER, REJECTS, read_rejects
 
-    kept, led = set(opened.lineage.retained()), trail(opened.history)
+    kept, led = set(opened.lineage.history.retained()), trail(opened.history)
     # A rollback has the writing of the restored revision: it is read once, as that revision's.
     first = {manifest.artifacts[FOLDER]: manifest for manifest in reversed(led) if FOLDER in manifest.artifacts}
     for manifest in sorted(first.values(), key=lambda manifest: manifest.revision):
         if manifest.revision in kept:
-            for reject in read_rejects(opened.lineage.files(manifest, FOLDER)[REJECTS]):
+            for reject in read_rejects(opened.lineage.artifacts.files(manifest, FOLDER)[REJECTS]):
                 yield {"revision": manifest.revision, **asdict(reject)}

@@ -83,7 +83,7 @@ def _edits(opened: Reading, found: "Provenance") -> list[dict[str, Any]]:
     The list ends at a dropped revision, with ``before`` None.
     """
     wordings: list[dict[str, Any]] = []
-    kept = set(opened.lineage.retained())
+    kept = set(opened.lineage.history.retained())
     now: Entry | None = found.entry
     while now is not None and found.admitted and now.edited > now.created:
         revision = now.edited

@@ -22,7 +22,7 @@ def test_the_run_has_a_revision_for_each_change(tmp_path):
     paths = large_run.build(Workspace(tmp_path), "large", 300)
     assert Bank(paths.bank).size() == 400
     with Lineage.open(paths.lineage, tmp_path / "cache") as lineage:
-        assert [manifest.revision for manifest in lineage.log()] == [0, 1, 2, 3]
+        assert [manifest.revision for manifest in lineage.history.log()] == [0, 1, 2, 3]
 
 
 def test_figures_of_a_history(tmp_path):

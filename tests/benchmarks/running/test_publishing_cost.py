@@ -13,7 +13,7 @@ def test_each_revision_but_the_first_is_timed(tmp_path):
     build(tmp_path, "small")
     workspace = Workspace(tmp_path)
     with Lineage.open(workspace.existing("small").lineage, workspace.cache) as lineage:
-        history = lineage.log()
+        history = lineage.history.log()
     found = publishing_cost.measure(workspace, history)
     assert found["revisions"] == 3
     assert min(found["publishing_seconds"], found["evaluated_seconds"]) > 0

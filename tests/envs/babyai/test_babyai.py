@@ -38,8 +38,8 @@ def test_every_word_that_is_ever_said_is_in_the_vocabulary(play):
         texts += [text for step in wander(env, task, rng) for text in (step.observation, step.feedback)]
     for task in BabyAI(("open",), 0).sample(4, key("opened")):
         texts += [step.observation for step in play(env, task, [], key(0))]
-    assert {word for text in texts for word in text.split()} - {"."} == set(env.vocabulary())
-    assert len(env.vocabulary()) < 65
+    assert {word for text in texts for word in text.split()} - {"."} == set(env.vocabulary)
+    assert len(env.vocabulary) < 65
 
 
 def test_demonstrations_are_whole_episodes_of_the_bot(play):

@@ -23,14 +23,14 @@ def test_every_word_that_is_ever_said_is_in_the_vocabulary(level, play):
     for task in env.sample(100, key("played")):
         steps = play(env, task, [], key(task.id)) + wander(env, task)
         said |= words(task.instruction, *(text for step in steps for text in (step.observation, step.feedback)))
-    assert said == set(env.vocabulary())
-    assert len(said) == len(env.vocabulary()) < 115
+    assert said == set(env.vocabulary)
+    assert len(said) == len(env.vocabulary) < 115
 
 
 def wander(env, task):
     rng, (state, _), steps = generator(key(task.id)), env.start(task), []
     for action in (f"go {state.setting.storage}", f"take {task.data['object']}", "put desk", "put rack"):
-        noise = " ".join(rng.choice(env.vocabulary(), 2))
+        noise = " ".join(rng.choice(env.vocabulary, 2))
         steps += env.step([state], [action if rng.random() < 0.8 else noise])
         state = steps[-1].state
     return steps

@@ -23,7 +23,7 @@ def log(coevo, run):
 
 def history(root, run):
     with Lineage.open(Workspace(root).existing(run).lineage, root / "cache") as lineage:
-        return lineage.log(), lineage.commits()
+        return lineage.history.log(), lineage.history.commits()
 
 
 def files(root):
@@ -62,7 +62,7 @@ def test_a_session_takes_it_for_one_of_its_own_runs(coevo, copied):
     paths = Workspace(copied).existing("mine")
     with Lineage.open(paths.lineage, copied / "cache") as lineage:
         assert not lineage.recover(Bank(paths.bank))
-        head = lineage.head()
+        head = lineage.history.head()
         found = check_unchanged(paths.read_config(), head, "mine", accept=True)
     assert found == [f"code: {'c' * 12} -> {code_revision()[:12]}"]
 

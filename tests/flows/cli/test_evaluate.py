@@ -32,7 +32,7 @@ def evaluated(tmp_path_factory):
     root = tmp_path_factory.mktemp("evaluated")
     with opened(root, load_recipe("homerules-reflexion-style", SETTINGS), played=expert_player()) as session:
         iterate(session)
-        return Workspace(root), session.stores.lineage.head()
+        return Workspace(root), session.stores.lineage.history.head()
 
 
 @pytest.fixture(autouse=True)

@@ -40,8 +40,8 @@ def publish(paths, place, revisions):
     tracker = Tracker(tracking_store(place.root), "homerules", paths.name, origin)
     bank = Bank(paths.bank)
     with Lineage.open(paths.lineage, place.cache) as lineage:
-        for manifest in lineage.log()[:revisions]:
-            commit = lineage.commit_hash(manifest.revision)
+        for manifest in lineage.history.log()[:revisions]:
+            commit = lineage.history.commit_hash(manifest.revision)
             tracker.publish(Publication(manifest, commit, entries_at(bank, manifest, Silent())))
     paths.published.write_text(json.dumps({"published": revisions - 1}))
     tracker.finish(RunStatus("finished"), 1.0)

@@ -211,7 +211,7 @@ def test_it_waits_for_a_commit_that_outlived_its_process(coevo, copied):
 
 def test_an_artifact_that_the_cache_lost_stops_it_before_anything_is_removed(refused, copied):
     with Lineage.open(copied / "runs/other/lineage", copied / "cache") as lineage:
-        content = lineage.manifest(0).artifacts["policy"]
+        content = lineage.history.manifest(0).artifacts["policy"]
     Cache(copied / "cache").remove([content])
     assert f"object {content} is not readable" in refused("gc", "first", "--keep-last", 1, "--apply")
     assert retained(copied, "first") == [0, 1, 2, 3]

@@ -287,7 +287,7 @@ def test_a_bank_ahead_of_its_revision_is_pushed_as_the_revision(call, source, re
     assert content(tmp_path / "new") == content(source)
     paths = Workspace(tmp_path / "new").existing("first")
     with Lineage.open(paths.lineage, tmp_path / "new" / "cache") as lineage:
-        assert Bank(paths.bank).hashes() == lineage.head().tables
+        assert Bank(paths.bank).hashes() == lineage.history.head().tables
 
 
 @pytest.mark.full

@@ -35,7 +35,7 @@ def optimizers(root, name="first"):
     """Revisions whose optimizer is in the cache."""
     place = Workspace(root)
     with Lineage.open(place.run(name).lineage, place.cache) as lineage:
-        found = [(each.revision, each.artifacts.get("optimizer")) for each in lineage.log()]
+        found = [(each.revision, each.artifacts.get("optimizer")) for each in lineage.history.log()]
     return [number for number, content in found if content and Cache(place.cache).problem(content) is None]
 
 
@@ -59,7 +59,7 @@ def test_fsck_gc_push_and_pull_do_not_call_it_damage(coevo, workspace, tmp_path)
 def test_a_kept_optimizer_that_is_missing_is_still_damage(workspace):
     place = Workspace(workspace)
     with Lineage.open(place.run("first").lineage, place.cache) as lineage:
-        content = lineage.manifest(2).artifacts["optimizer"]
+        content = lineage.history.manifest(2).artifacts["optimizer"]
     Cache(place.cache).remove([content])
     assert any("optimizer of revision 2 is missing" in finding.problem for finding in fsck(workspace, "first"))
 
@@ -77,7 +77,7 @@ def test_a_revision_without_its_optimizer_is_refused_unless_it_is_left_out(coevo
     name = "second" if command[0] == "branch" else "first"
     place = Workspace(workspace)
     with Lineage.open(place.run(name).lineage, place.cache) as lineage:
-        head = lineage.head()
+        head = lineage.history.head()
         assert "optimizer" not in head.artifacts
-        assert not lineage.path("optimizer").exists()
+        assert not lineage.artifacts.path("optimizer").exists()
     assert [finding for finding in fsck(workspace, name) if "optimizer" in finding.problem] == []

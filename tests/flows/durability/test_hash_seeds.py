@@ -61,7 +61,7 @@ MORE = {
 def given(tmp_path_factory):
     """A small policy in a directory, for adapters."""
     place = tmp_path_factory.mktemp("given")
-    save(build(CONFIG.policy, (*environment().vocabulary(), *CONTEXT_WORDS), key(2)), place)
+    save(build(CONFIG.policy, (*environment().vocabulary, *CONTEXT_WORDS), key(2)), place)
     return place
 
 

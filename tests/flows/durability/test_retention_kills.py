@@ -76,7 +76,7 @@ def done(place, command):
 
 def names(place, run):
     with Lineage.open(place / "runs" / run / "lineage", place / "cache") as lineage:
-        kept = [lineage.manifest(revision) for revision in lineage.retained()]
+        kept = [lineage.history.manifest(revision) for revision in lineage.history.retained()]
     return {name: {m.versions[name]: m.tables[name] for m in kept} for name in kept[0].tables}
 
 

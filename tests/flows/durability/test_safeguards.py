@@ -35,7 +35,7 @@ def recovers_from_a_killed_git(place, paths):
 def refuses_damaged_weights(place, paths):
     """Weights that are not what their hash says never become a revision."""
     with Lineage.open(paths.lineage, place.cache) as lineage:
-        content = lineage.manifest(1).artifacts["policy"]
+        content = lineage.history.manifest(1).artifacts["policy"]
         listing = (place.cache / "files" / "md5" / content[:2] / content[2:]).read_text()
         name = listing.partition('"md5": "')[2][:32]
         weights = place.cache / "files" / "md5" / name[:2] / name[2:]
@@ -44,7 +44,7 @@ def refuses_damaged_weights(place, paths):
         weights.chmod(0o444)
         with suppress(CoevoError):
             lineage.rollback(1, Bank(paths.bank))
-        assert lineage.head().revision == 3
+        assert lineage.history.head().revision == 3
 
 
 def publishes_what_was_committed(place, paths):

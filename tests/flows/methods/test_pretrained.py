@@ -13,7 +13,7 @@ pytestmark = pytest.mark.full
 
 def test_adapters_of_a_given_policy_are_trained_and_kept(tmp_path, workspace):
     given = tmp_path / "given"
-    save(build(CONFIG.policy, (*environment().vocabulary(), *CONTEXT_WORDS), key(2)), given)
+    save(build(CONFIG.policy, (*environment().vocabulary, *CONTEXT_WORDS), key(2)), given)
     settings = [s for s in SMALL if not s.startswith("warmstart")]
     policy = ("policy.type=pretrained", f"policy.path={given}", "policy.lora={r: 4, alpha: 8}", "warmstart=null")
     done = coevo("run", "homerules-coevo-rl", "--name", "lora", "iterations=1", *settings, *policy, workspace=workspace)

@@ -25,7 +25,7 @@ from coevo.flows.evaluation import EvaluationRequest
 from coevo.flows.history.revision_reference import reading
 from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 from coevo.flows.packages.make_package import register_revision
-from coevo.flows.packages.promotion import promote
+from coevo.flows.packages.promotion import PromotionTerms, promote
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.champion import restore
 from coevo.tasks.package.model_registry import Registered, fetch, find, packaged
@@ -46,7 +46,7 @@ def place(tmp_path_factory, warmstarts):
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         assert register_revision("first@3", "agent", place)[0] == Registered("agent", 1)
         assert register_revision("first@0", "agent", place)[0] == Registered("agent", 2)
-        assert promote("agent/1", PANEL, 16, 0.0, 0, place).passed
+        assert promote("agent/1", PromotionTerms(PANEL, 16, 0.0), place).passed
         yield place
 
 
@@ -195,7 +195,7 @@ def test_it_listens_on_loopback_alone(server):
 def test_a_version_says_where_it_comes_from_and_how_it_did(place):
     registered = client(tracking_store(place.root)).get_model_version("agent", "1")
     with reading("first@3", place) as opened:
-        state, commit = opened.manifest.state, opened.lineage.commit_hash(3)
+        state, commit = opened.manifest.state, opened.lineage.history.commit_hash(3)
     assert registered.tags["coevo.run"] == "first"
     assert registered.tags["coevo.commit"] == commit
     assert registered.tags["coevo.config"] == state["config_hash"]
@@ -204,10 +204,10 @@ def test_a_version_says_where_it_comes_from_and_how_it_did(place):
 
 def test_the_alias_moves_through_the_gate_and_back_to_the_old_pair(place, tmp_path):
     store = tracking_store(place.root)
-    refused = promote("agent/2", PANEL, 32, 1.0, 0, place)
+    refused = promote("agent/2", PromotionTerms(PANEL, 32, 1.0), place)
     assert not refused.passed
     assert find(store, "agent@champion") == Registered("agent", 1)
-    passed = promote("agent/2", PANEL, 32, -1.0, 0, place)
+    passed = promote("agent/2", PromotionTerms(PANEL, 32, -1.0), place)
     assert passed.verdict.low > -1.0
     assert find(store, "agent@champion") == Registered("agent", 2)
     assert packaged(fetch(store, find(store, "agent@champion"), tmp_path / "new")).origin.revision == 0
@@ -215,7 +215,7 @@ def test_the_alias_moves_through_the_gate_and_back_to_the_old_pair(place, tmp_pa
     old = packaged(fetch(store, find(store, "agent@champion"), tmp_path / "old"))
     assert old.origin.revision == 3
     with reading("first@3", place) as opened:
-        policy = opened.lineage.materialise(3, "policy", tmp_path / "policy")
+        policy = opened.lineage.artifacts.materialise(3, "policy", tmp_path / "policy")
     weights = [(directory / "model.safetensors").read_bytes() for directory in (policy, old.directory / "policy")]
     assert weights[0] == weights[1]
 

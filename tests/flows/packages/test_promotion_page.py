@@ -7,7 +7,7 @@ from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from support.packages import packaged
 
-from coevo.flows.packages.promotion import promote
+from coevo.flows.packages.promotion import PromotionTerms, promote
 from coevo.flows.servers.servers import CLIENT
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.champion import ASKS, champion
@@ -39,7 +39,7 @@ def test_a_first_champion_that_waits_has_its_page(place, tmp_path, prefect_url):
     store = tracking_store(place.root)
     placement = Placement(client(store).create_experiment("first", artifact_location=store.artifacts), None)
     version = register(store, "first-of-all", packaged(tmp_path), placement, {ASKS: "person"})
-    assert promote(version.name, None, None, 0.0, 0, place).waits
+    assert promote(version.name, PromotionTerms(), place).waits
     assert champion(store, version.model) is None
     (page,) = page_of(version, prefect_url)
     assert page.startswith("# first\\-of\\-all/1 waits for approval")

@@ -10,7 +10,7 @@ from support.packages import packaged
 
 from coevo.flows.console.trust_prompt import consent_by
 from coevo.flows.endpoint.request_limits import DEFAULT
-from coevo.flows.packages.promotion import demote, promote
+from coevo.flows.packages.promotion import PromotionTerms, demote, promote
 from coevo.flows.packages.proof import prove
 from coevo.flows.packages.serving import Address, serve
 from coevo.flows.pending import decide_model
@@ -38,7 +38,7 @@ def place(tmp_path_factory):
         own = packaged(tmp_path_factory.mktemp("own"))
         placement = Tracker(store, "homerules", "first", "abc").placement()
         register(store, MODEL, own, placement, {})
-        assert promote(f"{MODEL}/1", None, None, 0.0, 0, place).passed
+        assert promote(f"{MODEL}/1", PromotionTerms(), place).passed
         yield place
 
 
@@ -146,11 +146,11 @@ def approve(place, version):
 
 def challenge(place, version):
     client(tracking_store(place.root)).set_registered_model_alias(MODEL, "champion", "1")
-    promote(version.name, None, 2, -2.0, 0, place)
+    promote(version.name, PromotionTerms(None, 2, -2.0), place)
 
 
 def defend(place, version):
-    promote(f"{MODEL}/1", None, 2, -2.0, 0, place)
+    promote(f"{MODEL}/1", PromotionTerms(None, 2, -2.0), place)
 
 
 COMMANDS = {

@@ -14,7 +14,7 @@ def cache(place):
 
 
 def contents(place, *revisions):
-    manifests = [lineage_in(place).manifest(revision) for revision in revisions]
+    manifests = [lineage_in(place).history.manifest(revision) for revision in revisions]
     return {content: "first" for manifest in manifests for content in manifest.artifacts.values()}
 
 
@@ -28,11 +28,11 @@ def test_removing_what_one_revision_does_not_need_leaves_it_whole_and_frees_what
     cache.remove(surplus)
     assert before - disk_usage(place / "cache") == sum(surplus.values()) > 0
     assert set(cache.objects()) == cache.closure(contents(place, 2))
-    assert (lineage_in(place).materialise(2, "policy", place / "out") / "weights.bin").is_file()
+    assert (lineage_in(place).artifacts.materialise(2, "policy", place / "out") / "weights.bin").is_file()
 
 
 def test_an_artifact_that_is_not_there_is_named_with_who_needs_it(place, cache):
-    content = lineage_in(place).manifest(1).artifacts["policy"]
+    content = lineage_in(place).history.manifest(1).artifacts["policy"]
     cache.remove([content])
     with pytest.raises(CoevoError, match=f"first: object {content} is not readable"):
         cache.closure(contents(place, 1))

@@ -16,29 +16,29 @@ def refs(run):
 
 def test_every_revision_is_kept_until_it_is_dropped_and_its_history_stays(place, run):
     lineage = lineage_in(place)
-    assert lineage.retained() == [0, 1, 2, 3]
-    before = lineage.log(), lineage.commits()
-    lineage.drop([1, 2])
-    assert lineage.retained() == [0, 3]
+    assert lineage.history.retained() == [0, 1, 2, 3]
+    before = lineage.history.log(), lineage.history.commits()
+    lineage.tags.drop([1, 2], lineage.history.commits())
+    assert lineage.history.retained() == [0, 3]
     assert set(refs(run)) == {"refs/tags/r0", "refs/dropped/r1", "refs/dropped/r2", "refs/tags/r3"}
-    assert refs(run)["refs/dropped/r1"] == lineage.commit_hash(1)
-    assert (lineage.log(), lineage.commits()) == before
-    assert lineage.manifest(1).revision == 1
+    assert refs(run)["refs/dropped/r1"] == lineage.history.commit_hash(1)
+    assert (lineage.history.log(), lineage.history.commits()) == before
+    assert lineage.history.manifest(1).revision == 1
 
 
 def test_recovery_does_not_bring_a_dropped_revision_back(place, run):
-    lineage_in(place).drop([1, 2])
     with lineage_in(place) as lineage:
+        lineage.tags.drop([1, 2], lineage.history.commits())
         assert not lineage.recover(Shelf(run.bank))
-        assert lineage.retained() == [0, 3]
+        assert lineage.history.retained() == [0, 3]
     play(place, 6)
-    assert lineage_in(place).retained() == [0, 3, 4, 5]
+    assert lineage_in(place).history.retained() == [0, 3, 4, 5]
 
 
 def test_recovery_completes_a_drop_that_left_both_tags(place, run):
-    commit = lineage_in(place).commit_hash(1)
+    commit = lineage_in(place).history.commit_hash(1)
     subprocess.run(["git", "update-ref", "refs/dropped/r1", commit], cwd=run.lineage, check=True)
-    assert lineage_in(place).retained() == [0, 2, 3]
+    assert lineage_in(place).history.retained() == [0, 2, 3]
     with lineage_in(place) as lineage:
         assert lineage.recover(Shelf(run.bank)).tags == ("r1",)
     assert "refs/tags/r1" not in refs(run)
@@ -46,55 +46,56 @@ def test_recovery_completes_a_drop_that_left_both_tags(place, run):
 
 def test_recovery_puts_the_mark_of_a_dropped_revision_back(place, run):
     lineage = lineage_in(place)
-    lineage.drop([1, 2])
+    lineage.tags.drop([1, 2], lineage.history.commits())
     subprocess.run(["git", "update-ref", "refs/dropped/r1", "refs/tags/r0"], cwd=run.lineage, check=True)
     with lineage:
         assert lineage.recover(Shelf(run.bank)).tags == ("r1",)
-    assert refs(run)["refs/dropped/r1"] == lineage.commit_hash(1)
-    assert lineage.retained() == [0, 3]
+    assert refs(run)["refs/dropped/r1"] == lineage.history.commit_hash(1)
+    assert lineage.history.retained() == [0, 3]
 
 
 def test_a_dropped_revision_is_refused_in_one_line(place, run):
     lineage = lineage_in(place)
-    lineage.drop([1])
+    lineage.tags.drop([1], lineage.history.commits())
     said = "revision 1 of run 'first' was dropped by gc: kept ones are 0, 2, 3"
     for refused in (
-        lambda: lineage.materialise(1, "policy", place / "out"),
+        lambda: lineage.artifacts.materialise(1, "policy", place / "out"),
         lambda: lineage.rollback(1, Shelf(run.bank)),
-        lambda: lineage.tag(1, "best"),
+        lambda: lineage.tags.add("best", lineage.history.require(1)),
     ):
         with pytest.raises(CoevoError) as caught:
             refused()
         assert str(caught.value) == said
     assert not (place / "out").exists()
-    assert lineage.head().revision == 3
+    assert lineage.history.head().revision == 3
 
 
 def test_a_tag_names_a_revision_until_it_is_taken_away(place, run):
     lineage = lineage_in(place)
-    lineage.tag(2, "best-so_far.1")
+    lineage.tags.add("best-so_far.1", lineage.history.require(2))
     with pytest.raises(CoevoError, match=r"tag 'best-so_far\.1' is taken"):
-        lineage.tag(1, "best-so_far.1")
-    assert lineage.names() == {"best-so_far.1": 2}
+        lineage.tags.add("best-so_far.1", lineage.history.require(1))
+    assert lineage.history.names() == {"best-so_far.1": 2}
     with lineage:
         assert not lineage.recover(Shelf(run.bank))
-    lineage.untag("best-so_far.1")
-    assert lineage.names() == {}
+    lineage.tags.delete("best-so_far.1")
+    assert lineage.history.names() == {}
     with pytest.raises(CoevoError, match=r"tag 'best-so_far\.1' is not in .*: it has none"):
-        lineage.untag("best-so_far.1")
+        lineage.tags.delete("best-so_far.1")
 
 
 def test_a_tag_with_a_message_counts_as_well(place, run):
     person = ("-c", "user.name=one", "-c", "user.email=one@localhost")
     subprocess.run(["git", *person, "tag", "-a", "-m", "best", "best", "r2"], cwd=run.lineage, check=True)
     lineage = lineage_in(place)
-    assert lineage.names() == {"best": 2}
-    lineage.untag("best")
-    assert lineage.names() == {}
+    assert lineage.history.names() == {"best": 2}
+    lineage.tags.delete("best")
+    assert lineage.history.names() == {}
 
 
 @pytest.mark.parametrize("name", ["r3", "", "a b", "-x", "a..b", "x.lock", "x.", "a/b", "ä", "x" * 101, "@", "a\n"])
 def test_a_malformed_tag_is_refused_in_one_line(played, name):
+    lineage = lineage_in(played)
     with pytest.raises(CoevoError, match="cannot be a tag") as caught:
-        lineage_in(played).tag(1, name)
+        lineage.tags.add(name, lineage.history.require(1))
     assert "\n" not in str(caught.value)

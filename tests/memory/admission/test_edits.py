@@ -15,7 +15,7 @@ from coevo.memory.admission.edits import MAX_LINE_CHARS, admission, audited
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.edit_operations import Operation
-from coevo.memory.library import Library
+from coevo.memory.library import AdmissionState, Library
 from coevo.memory.stats import Stats, initial_stats
 from coevo.memory.writers.writer import Edit, Proposal
 from coevo.records.entry import entry_id
@@ -99,7 +99,7 @@ def test_nothing_said_changes_nothing():
 
 def test_a_person_has_the_last_word():
     edits = on("lotus", 'ADD("lotus heat not stove")', 'ADD("lotus heat with oven")')
-    library = Library((), barred=frozenset({entry_id("lotus", "lotus heat not stove")}))
+    library = Library((), admission=AdmissionState(frozenset({entry_id("lotus", "lotus heat not stove")})))
     decision = admission(EditsAdmissionConfig(type="edits")).decide(Proposal(edits=tuple(edits)), library, never, 5)
     assert [(ruling.id, ruling.outcome, ruling.reason) for ruling in decision.operations] == [
         ("00000005/000000", "rejected", "says what a person has retired"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from coevo.configs.bank.bank_config import RetirementConfig
 from coevo.configs.load.load import load_recipe
 from coevo.memory.admission.evidence import BETS, log_capital, lower_bound, upper_bound
-from coevo.memory.admission.replay import ROUND, measured
+from coevo.memory.admission.replay import ROUND, PairedRewards, measured
 from coevo.tasks.steps.retire import MARGIN
 
 ALL = log(20)
@@ -20,7 +20,7 @@ REPLAYS = load_recipe("homerules-coevo-rl").bank.admission.replays
 
 
 def look(gains, revision=1):
-    return measured((), gains, [0.0] * len(gains), 0.0, revision)
+    return measured((), PairedRewards(gains, [0.0] * len(gains)), 0.0, revision)
 
 
 def test_worked_values():

@@ -8,8 +8,8 @@ import pytest
 from coevo.configs.bank.admission_config import ReplayAdmissionConfig
 from coevo.memory.admission.admission import Decision, Trial
 from coevo.memory.admission.evidence import lower_bound
-from coevo.memory.admission.replay import admission, exceeds, judge, metrics
-from coevo.memory.library import Library
+from coevo.memory.admission.replay import PairedRewards, admission, exceeds, judge, metrics
+from coevo.memory.library import AdmissionState, Library
 from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import Entry, Verdict, entry_id
 
@@ -18,7 +18,7 @@ EQ7 = {"per": "batch", "replays": 8, "confidence": None}
 
 
 def verdict(rewards_with, rewards_without, delta=0.0):
-    return judge(CANDIDATES, rewards_with, rewards_without, ReplayAdmissionConfig(**EQ7, delta=delta), 3)
+    return judge(CANDIDATES, PairedRewards(rewards_with, rewards_without), ReplayAdmissionConfig(**EQ7, delta=delta), 3)
 
 
 EMPTY = Library(())
@@ -203,7 +203,7 @@ def test_no_more_replicas_are_played_than_configured(replays, rounds):
 def test_a_refused_candidate_is_judged_by_its_earlier_firings_too():
     replay, _ = worth(a=0.25, b=0.0)
     looks, admitted = [], []
-    library = Library((), looks=lambda lesson: looks)
+    library = Library((), admission=AdmissionState(looks=lambda lesson: looks))
     while True not in admitted:
         decision, admitted = decide(SURE, CANDIDATES[:1], replay, library)
         looks += [judged.verdict for judged in decision.judged]
@@ -216,14 +216,16 @@ def test_a_refused_candidate_is_judged_by_its_earlier_firings_too():
 
 def test_candidates_that_are_judged_together_have_no_earlier_firings():
     replay, _ = worth(a=0.5, b=0.5)
-    library = Library((), looks=lambda lesson: pytest.fail("evidence of one lesson is none of a batch"))
+    state = AdmissionState(looks=lambda lesson: pytest.fail("evidence of one lesson is none of a batch"))
+    library = Library((), admission=state)
     decision, _ = decide(SURE | {"per": "batch"}, CANDIDATES, replay, library)
     assert decision.judged[0].verdict.bound == lower_bound([decision.judged[0].verdict], 0.95)
 
 
 def test_a_measurement_that_lost_most_of_its_pairs_has_no_bound():
     config = ReplayAdmissionConfig(**SURE)
-    found = judge(CANDIDATES[:1], [math.nan] * 5 + [1] * 4, [0] * 9, config, 3, [verdict([1] * 64, [0] * 64)])
+    rewards, earlier = PairedRewards([math.nan] * 5 + [1] * 4, [0] * 9), verdict([1] * 64, [0] * 64)
+    found = judge(CANDIDATES[:1], rewards, config, 3, [earlier])
     assert (found.pairs, found.bound, found.admitted) == (4, None, False)
 
 
@@ -231,6 +233,9 @@ def test_rewards_of_another_range_need_as_many_pairs():
     def replay(trials, replicas):
         return [[10.0 * len(trial.added)] * replicas for trial in trials]
 
-    narrow, wide = (decide(SURE, CANDIDATES[:1], replay, Library((), span=span))[0] for span in (10.0, 1000.0))
+    narrow, wide = (
+        decide(SURE, CANDIDATES[:1], replay, Library((), admission=AdmissionState(span=span)))[0]
+        for span in (10.0, 1000.0)
+    )
     assert [judged.verdict.pairs for judged in (*narrow.judged, *wide.judged)] == [16, 32]
     assert (narrow.entries, wide.entries) == (tuple(CANDIDATES[:1]), ())

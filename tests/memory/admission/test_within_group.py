@@ -7,7 +7,7 @@ from support.batches import entry, task
 
 from coevo.configs.bank.admission_config import WithinGroupAdmissionConfig
 from coevo.memory.admission.within_group import WithinGroupAdmission
-from coevo.memory.library import Library
+from coevo.memory.library import AdmissionState, Library
 from coevo.memory.trials import OnTrial, Pair, parse, revisited, text
 from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import Verdict
@@ -27,7 +27,7 @@ def tried(name, with_it, without, iterations=5, groups=1):
 
 
 def decide(admission, trials, candidates=(), entries=(), looks=lambda lesson: ()):
-    library = Library(entries, trials=trials, looks=looks)
+    library = Library(entries, admission=AdmissionState(trials=trials, looks=looks))
     return admission.decide(Proposal(tuple(candidates)), library, never, 9)
 
 
@@ -93,7 +93,7 @@ def test_candidates_go_on_trial_while_there_is_room():
 
 def test_a_barred_lesson_on_trial_ends_without_a_verdict():
     over = tried("over", [1], [0])
-    library = Library([], trials=[over], barred=frozenset({over.entry.id}))
+    library = Library([], admission=AdmissionState(frozenset({over.entry.id}), [over]))
     decision = rule().decide(Proposal(), library, never, 9)
     assert (decision.entries, decision.judged, decision.ended) == ((), (), (over.entry.id,))
 

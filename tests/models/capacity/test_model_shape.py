@@ -33,7 +33,7 @@ def test_a_policy_from_scratch_is_counted_as_it_is_built_with_its_vocabulary():
     shape = shape_of(SMALL, len(word_tokenizer(WORDS)))
     assert shape.parameters == shape.trainable == sum(each.numel() for each in policy.model.parameters())
     assert (shape.queries, shape.keys, shape.normed, shape.bytes) == (32, 16, True, 4)
-    words = (*environment().vocabulary(), *CONTEXT_WORDS)
+    words = (*environment().vocabulary, *CONTEXT_WORDS)
     built = sum(each.numel() for each in build(CONFIG.policy, words, key(0)).model.parameters())
     assert shape_of(CONFIG.policy, len(word_tokenizer(words))).parameters == built
 

@@ -4,7 +4,16 @@ from support.policies import WORDS
 
 from coevo.configs.context_config import ContextConfig
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig, WarmStartConfig
-from coevo.models.policy.cloning import IGNORED, ProbeResult, WarmStartReport, agreement, batches, clone, padded
+from coevo.models.policy.cloning import (
+    IGNORED,
+    ProbeResult,
+    WarmStartReport,
+    agreement,
+    clone,
+    demonstrated,
+    padded,
+    parts,
+)
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.policy import build, load, save
 from coevo.records.demonstration import Answer, Demonstration, Moment, Note
@@ -50,10 +59,14 @@ def reading(context):
     return probe
 
 
+def examples(context):
+    return lambda step: demonstrated(context, shown(step))
+
+
 def cloned(config=QUICK, probe=None, progress=lambda line: None):
     taught = policy()
     context = Context(ContextConfig(), taught.tokenizer)
-    return taught, clone(taught, context, shown, probe or reading(context), config, progress)
+    return taught, clone(taught, examples(context), probe or reading(context), config, progress)
 
 
 def test_padding_by_hand():
@@ -63,11 +76,11 @@ def test_padding_by_hand():
     assert labels.tolist() == [[none, none, 7, 1], [none, 8, 9, 1], [none, 1, none, none]]
 
 
-def test_batches_hold_every_example_once():
+def test_parts_hold_every_example_once():
     context = Context(ContextConfig(), policy().tokenizer)
     demonstrations = [*shown(0, 7), Demonstration(Moment("take mug", (), (), "at hall"), Answer("in safe", "put mug"))]
-    parts = batches(context, demonstrations)
-    rows = sorted(tuple(label for label in row if label != IGNORED) for _, labels in parts for row in labels.tolist())
+    made = parts(demonstrated(context, demonstrations))
+    rows = sorted(tuple(label for label in row if label != IGNORED) for _, labels in made for row in labels.tolist())
     assert rows == sorted(context.target(one.answer) for one in demonstrations)
 
 
@@ -150,7 +163,7 @@ def test_adapters_of_a_pretrained_policy_learn_to_read_and_are_kept(tmp_path):
     said = list[str]()
     base = {name: value.clone() for name, value in adapted.model.named_parameters() if "lora_" not in name}
     context = Context(ContextConfig(), adapted.tokenizer)
-    report = clone(adapted, context, shown, reading(context), QUICK, said.append)
+    report = clone(adapted, examples(context), reading(context), QUICK, said.append)
     losses = [float(line.partition("loss ")[2].partition(",")[0]) for line in said]
     assert losses[-1] < 0.7 * losses[0]  # the frozen weights are random
     after = dict(adapted.model.named_parameters())

@@ -24,7 +24,7 @@ from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update_config import CriticConfig, OptimizerConfig, UpdateConfig
 from coevo.models.policy.policy import Policy, save
-from coevo.models.trainer.trainer_client import Trainer, TrainerError
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer, TrainerError
 from coevo.models.trainer.update_batch import read
 from coevo.records.draws import key
 
@@ -39,12 +39,12 @@ from pathlib import Path
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.policy.policy import Policy, save
 from coevo.models.trainer.update_batch import read
-from coevo.models.trainer.trainer_client import Trainer
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 config, policy, batch, place = sys.argv[1:]
 place = Path(place)
 trainer = Trainer(
-    UpdateConfig.model_validate_json(config), temperature=0.8, threads=1, policy=Path(policy), reference=Path(policy),
-    optimizer=None, log=place / "log",
+    UpdateConfig.model_validate_json(config), StartingPoint(Path(policy), Path(policy)), temperature=0.8, threads=1,
+    log=place / "log",
 )
 trainer.score(Path(batch), place / "scores")
 trainer.save(place / "policy", place / "optimizer")
@@ -169,9 +169,7 @@ def test_half_precision_keeps_its_master_weights_apart_from_stage_and_number(pol
 
 
 def trainer(config, place, policy):
-    return Trainer(
-        config, temperature=TEMPERATURE, threads=1, policy=policy, reference=policy, optimizer=None, log=place / "log"
-    )
+    return Trainer(config, StartingPoint(policy, policy), temperature=TEMPERATURE, threads=1, log=place / "log")
 
 
 def gone(processes):

@@ -19,7 +19,7 @@ from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update_config import CriticConfig, OptimizerConfig, UpdateConfig
 from coevo.models.trainer import child
-from coevo.models.trainer.trainer_client import Trainer, TrainerError
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer, TrainerError
 from coevo.models.trainer.update_batch import read
 from coevo.records.draws import key
 
@@ -27,10 +27,10 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from coevo.configs.update.update_config import UpdateConfig
-from coevo.models.trainer.trainer_client import Trainer
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 path, log = map(Path, sys.argv[1:])
 trainer = Trainer(
-    UpdateConfig(), temperature=1.0, threads=1, policy=path, reference=path, optimizer=None, log=log
+    UpdateConfig(), StartingPoint(path, path), temperature=1.0, threads=1, log=log
 )
 print(trainer.pid, flush=True)
 time.sleep(600)
@@ -44,8 +44,8 @@ def trainer(policy, log, optimizer=None, reference=None, timeout=600.0):
         optimizer=OptimizerConfig(lr=1e-2, minibatches=2),
         deepspeed=DeepSpeedConfig(timeout=timeout),
     )
-    paths = {"policy": policy, "reference": reference or policy, "optimizer": optimizer, "log": log}
-    with Trainer(config, temperature=TEMPERATURE, threads=1, **paths) as it:
+    start = StartingPoint(policy, reference or policy, optimizer)
+    with Trainer(config, start, temperature=TEMPERATURE, threads=1, log=log) as it:
         yield it
 
 
@@ -114,14 +114,15 @@ def test_a_critic_that_learns_alone_and_reference_scores_travel_and_resume(polic
         loss=LossConfig(kl_in="reward"),
         critic=CriticConfig(optimizer=OptimizerConfig(lr=1e-2), warmup=1),
     )
-    options = {"temperature": TEMPERATURE, "threads": 1, "reference": policy_path, "log": tmp_path / "log"}
-    with Trainer(config, policy=policy_path, optimizer=None, **options) as first:
+    options = {"temperature": TEMPERATURE, "threads": 1, "log": tmp_path / "log"}
+    with Trainer(config, StartingPoint(policy_path, policy_path), **options) as first:
         fresh = first.score(samples_path, tmp_path / "scores")
         alone = first.update_critic(samples_path, key(0)).metrics
         first.save(tmp_path / "policy", tmp_path / "optimizer")
         both = first.update(samples_path, key(1)).metrics
         learned = first.score(samples_path, tmp_path / "scores")
-    with Trainer(config, policy=tmp_path / "policy", optimizer=tmp_path / "optimizer", **options) as second:
+    later = StartingPoint(tmp_path / "policy", policy_path, tmp_path / "optimizer")
+    with Trainer(config, later, **options) as second:
         again = second.update(samples_path, key(1)).metrics
         resumed = second.score(samples_path, tmp_path / "scores")
     assert alone.keys() == {"critic_loss", "critic_grad_norm"}

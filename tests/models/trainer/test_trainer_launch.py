@@ -7,7 +7,7 @@ import pytest
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.trainer import trainer_launch
-from coevo.models.trainer.trainer_client import Trainer, TrainerError
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer, TrainerError
 from coevo.utilities.errors import CoevoError
 
 SSH = """#!/bin/sh
@@ -47,9 +47,12 @@ def test_a_machine_that_cannot_be_reached_ends_the_start_at_once(tmp_path, monke
     monkeypatch.setenv("PATH", f"{ssh.parent}:{os.environ['PATH']}")
     (tmp_path / "hosts").write_text("".join(f"{name} slots=1\n" for name in names))
     config = UpdateConfig(deepspeed=DeepSpeedConfig(hostfile=str(tmp_path / "hosts")))
-    where = {"policy": tmp_path, "reference": tmp_path, "optimizer": None, "log": tmp_path / "log"}
+    start, log = StartingPoint(tmp_path, tmp_path), tmp_path / "log"
     message = "^ssh to away failed: ssh: connect to host away port 22: No route to host; see .*log$"
-    with Trainer(config, temperature=1.0, threads=1, **where) as trainer, pytest.raises(TrainerError, match=message):
+    with (
+        Trainer(config, start, temperature=1.0, threads=1, log=log) as trainer,
+        pytest.raises(TrainerError, match=message),
+    ):
         trainer.wait()
 
 

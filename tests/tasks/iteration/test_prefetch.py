@@ -128,7 +128,7 @@ def test_every_batch_but_the_first_is_one_version_old_and_none_is_played_for_not
         steps = [step(session) for _ in range(3)]
         versions = [{turn.version for episode in episodes for turn in episode.turns} for episodes, _ in steps]
         committed = [episodes_of(session.stores.lineage, n, session.stores.paths.scratch) for n in (1, 2, 3)]
-        assert read_prefetched(session.stores.lineage.path(FOLDER)).episodes == []
+        assert read_prefetched(session.stores.lineage.artifacts.path(FOLDER)).episodes == []
     assert versions == [{0}, {0}, {1}]
     assert [staleness(state) for _, state in steps] == [0.0, 1.0, 1.0]
     for number, ((episodes, _), kept) in enumerate(zip(steps, committed, strict=True)):
@@ -167,7 +167,7 @@ def test_what_was_played_under_other_settings_is_left_behind(tmp_path):
     with session_at(tmp_path) as session:
         assert session.prefetched is not None
         session.accepted, session.prefetched = ["rollout.sampling.temperature was 0.5"], None
-        position(session, session.stores.lineage.head(), session.stores.paths.staging)
+        position(session, session.stores.lineage.history.head(), session.stores.paths.staging)
         assert session.prefetched is None
 
 
@@ -178,7 +178,7 @@ def test_a_run_that_waits_again_keeps_none(tmp_path):
         assert session.prefetched is None
         _, state = step(session)
         assert staleness(state) is None
-        assert read_prefetched(session.stores.lineage.path(FOLDER)).episodes == []
+        assert read_prefetched(session.stores.lineage.artifacts.path(FOLDER)).episodes == []
 
 
 class Losing(Player):
@@ -212,7 +212,7 @@ def test_a_batch_that_the_next_iteration_would_refuse_is_not_committed(tmp_path,
         with pytest.raises(error, match=line):
             update(session, found.episodes, targets)
         assert session.prefetched is None
-        assert session.stores.lineage.head().revision == 0
+        assert session.stores.lineage.history.head().revision == 0
 
 
 def test_lost_episodes_are_not_stale():

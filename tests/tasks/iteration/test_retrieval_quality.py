@@ -64,7 +64,7 @@ def test_a_resumed_run_knows_the_tasks_of_its_entries(tmp_path, every, admission
             with opened(root, config, played=expert_player()) as session:
                 for _ in range(count):
                     iterate(session)
-                log = session.stores.lineage.log()
+                log = session.stores.lineage.history.log()
         return [(each.state["metrics"], each.artifacts["source_tasks"]) for each in log]
 
     whole = states(tmp_path / "whole", [4])
@@ -77,7 +77,7 @@ def test_an_uninterrupted_run_knows_what_a_resumed_one_does_references_included(
     with opened(tmp_path, refusing, played=expert_player()) as session:
         iterate(session)
         assert (
-            read_source_tasks(session.stores.lineage.path(SOURCE_TASKS)) == session.source_tasks == {}
+            read_source_tasks(session.stores.lineage.artifacts.path(SOURCE_TASKS)) == session.source_tasks == {}
         )  # no entry has a source
         session.recent = []
         do(session, write)
@@ -89,7 +89,7 @@ def test_where_it_is_off_nothing_is_measured_or_kept(tmp_path):
     with opened(tmp_path, configured("evaluation.retrieval=false"), played=expert_player()) as session:
         found = iterate(session)
         assert session.source_tasks == {}
-        assert "source_tasks" not in session.stores.lineage.head().artifacts
+        assert "source_tasks" not in session.stores.lineage.history.head().artifacts
     assert not [name for name in found if name.endswith(("hit1", "hit3", "mrr", "precision"))]
 
 

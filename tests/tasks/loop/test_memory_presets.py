@@ -49,7 +49,7 @@ def test_two_iterations(tmp_path, method):
             hashes.append(session.stores.bank.hashes()["entries"])
         assert len(set(hashes)) == 3
         assert metrics.keys() >= FIGURES[method]
-        head = session.stores.lineage.head()
+        head = session.stores.lineage.history.head()
         assert {name.partition("/")[0] for name in (*head.state["metrics"], *head.observed["metrics"])} <= {*GROUPS}
         assert metrics["bank/admission/added"] == metrics["bank/admitted"] > 0
         kept = {entry.split for entry in session.stores.bank.entries()}

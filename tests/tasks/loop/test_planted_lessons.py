@@ -40,7 +40,7 @@ def admitted(session, candidates, confidence):
     """How many enter: by the mean of one firing, or with confidence in one of three that share their evidence."""
     config = ReplayAdmissionConfig(per="entry", replays=64 if confidence else 8, confidence=confidence)
     waiting, library, looks = list(candidates), session.bank.library(), defaultdict(list)
-    library.looks = lambda lesson: looks[lesson]
+    library.admission = replace(library.admission, looks=lambda lesson: looks[lesson])
     for firing in range(FIRINGS if confidence else 1):
         session.iteration = firing  # which the draws of a replay follow
         decision = admission(config).decide(

@@ -81,7 +81,7 @@ def test_step_entries_cost_tokens_of_their_own(tmp_path):
 
 
 def session_rates(session):
-    return session.stores.lineage.head().observed["metrics"]
+    return session.stores.lineage.history.head().observed["metrics"]
 
 
 def test_the_gate_opens_after_the_warm_up_and_for_a_bank_that_is_large_enough(tmp_path):

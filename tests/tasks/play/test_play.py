@@ -77,7 +77,7 @@ def test_a_turn_shows_what_its_observation_recalls_behind_what_lasts():
 
 def untrained(*settings):
     """A player with other settings than the recipe's."""
-    policy = build(CONFIG.policy, (*environment().vocabulary(), *CONTEXT_WORDS), key(1))
+    policy = build(CONFIG.policy, (*environment().vocabulary, *CONTEXT_WORDS), key(1))
     return player_of(load_recipe("homerules-coevo-rl", [*settings]), environment(), policy)
 
 

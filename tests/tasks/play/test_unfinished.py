@@ -35,7 +35,7 @@ def steps(root, count, config=CONFIG):
 
 def unfinished(root):
     with opened(root, CONFIG) as session:
-        return read_unfinished(session.stores.lineage.path(FOLDER))
+        return read_unfinished(session.stores.lineage.artifacts.path(FOLDER))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def finished(root):
     """Ids of all whole episodes that were committed, oldest first."""
     with opened(root, CONFIG) as session:
         lineage, scratch = session.stores.lineage, session.stores.paths.scratch
-        revisions = range(lineage.head().revision + 1)
+        revisions = range(lineage.history.head().revision + 1)
         return [episode for number in revisions for episode in episodes_of(lineage, number, scratch)]
 
 

@@ -122,9 +122,8 @@ def test_iterations_without_variance_alarm_from_the_limit_on():
 
 def session(draft, head):
     made = SimpleNamespace(metrics=head)
-    return SimpleNamespace(
-        pending=SimpleNamespace(metrics=draft), stores=SimpleNamespace(lineage=SimpleNamespace(head=lambda: made))
-    )
+    lineage = SimpleNamespace(history=SimpleNamespace(head=lambda: made))
+    return SimpleNamespace(pending=SimpleNamespace(metrics=draft), stores=SimpleNamespace(lineage=lineage))
 
 
 def test_the_streak_continues_across_revisions_and_ends_with_a_group_that_differs():
@@ -182,7 +181,8 @@ def test_idle_firings_alarm_from_the_limit_on_unless_nearly_everything_is_solved
 
 def fired(draft, last):
     """A session whose last firing was in a revision with these metrics."""
-    lineage = SimpleNamespace(manifest={3: SimpleNamespace(metrics=last)}.__getitem__)
+    history = SimpleNamespace(manifest={3: SimpleNamespace(metrics=last)}.__getitem__)
+    lineage = SimpleNamespace(history=history)
     return SimpleNamespace(pending=SimpleNamespace(metrics=draft), fired=3, stores=SimpleNamespace(lineage=lineage))
 
 

@@ -30,15 +30,15 @@ def test_a_changed_setting_is_refused_by_name_unless_accepted(run):
     config = paths.read_config()
     changed = config.model_copy(update={"seed": config.seed + 1})
     with pytest.raises(CoevoError) as refused:
-        check_unchanged(changed, lineage.head(), "first", accept=False)
+        check_unchanged(changed, lineage.history.head(), "first", accept=False)
     assert f"seed: {config.seed} -> {config.seed + 1}" in str(refused.value)
     assert "--accept-change" in str(refused.value)
-    assert any("seed" in change for change in check_unchanged(changed, lineage.head(), "first", accept=True))
+    assert any("seed" in change for change in check_unchanged(changed, lineage.history.head(), "first", accept=True))
 
 
 def test_packages_of_other_versions_are_refused_by_name_unless_accepted(run):
     paths, lineage = run
-    head = lineage.head()
+    head = lineage.history.head()
     config = paths.read_config()
     older = Manifest.of({**head.state, "code": code_revision(), "packages": {**packages(), "torch": "2.12.0"}}, {})
     change = f"packages.torch: 2.12.0 -> {packages()['torch']}"
@@ -49,7 +49,7 @@ def test_packages_of_other_versions_are_refused_by_name_unless_accepted(run):
 
 def test_a_run_that_does_not_say_its_packages_has_not_changed(run):
     paths, lineage = run
-    head = lineage.head()
+    head = lineage.history.head()
     assert "packages" not in head.state
     unsaid = Manifest.of({**head.state, "code": code_revision()}, {})
     assert check_unchanged(paths.read_config(), unsaid, "first", accept=False) == []
@@ -58,7 +58,7 @@ def test_a_run_that_does_not_say_its_packages_has_not_changed(run):
 def test_a_new_length_is_no_change(run):
     paths, lineage = run
     longer = paths.read_config().model_copy(update={"iterations": 99})
-    found = check_unchanged(longer, lineage.head(), "first", accept=True)
+    found = check_unchanged(longer, lineage.history.head(), "first", accept=True)
     assert not [change for change in found if not change.startswith("code:")]
 
 
@@ -68,14 +68,14 @@ def test_a_run_without_revisions_has_not_changed(run):
 
 def test_the_writer_sees_what_came_since_its_last_firing(run, tmp_path):
     _, lineage = run
-    found = episodes_since(lineage, lineage.head(), 1, tmp_path / "scratch")
+    found = episodes_since(lineage, lineage.history.head(), 1, tmp_path / "scratch")
     assert [episode.revision for episode in found] == [2] * 4 + [3] * 4
 
 
 def test_it_does_not_see_what_was_rolled_back(run, tmp_path):
     paths, lineage = run
     lineage.rollback(2, Bank(paths.bank))
-    found = episodes_since(lineage, lineage.head(), 1, tmp_path / "scratch")
+    found = episodes_since(lineage, lineage.history.head(), 1, tmp_path / "scratch")
     assert [episode.revision for episode in found] == [2] * 4
 
 

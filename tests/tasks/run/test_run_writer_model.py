@@ -7,11 +7,12 @@ import pytest
 from support.small_run import build
 
 from coevo.lineage.lineage import Lineage
+from coevo.lineage.run_history import RunHistory
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.records.writing import Credit, Drawn, Question, Reply, Rewarded
-from coevo.tasks.run.by_hand import commit_by_hand
+from coevo.tasks.run.by_hand import HandMadeChange, commit_by_hand
 from coevo.tasks.run.run_writer_model import check_tokens, journal_after, spent_before
 from coevo.tasks.writing.artifact import FOLDER, KeptWriting, write_writing
 from coevo.tasks.writing.journal import Answered, Journal
@@ -49,7 +50,7 @@ def made(tmp_path_factory):
     with Lineage.open(paths.lineage, place.cache) as lineage:
         for tokens in (10, 30):
             write_writing(KeptWriting(spent=QuestionExpense(1, tokens, 0)), paths.staging)
-            head = lineage.head()
+            head = lineage.history.head()
             lineage.commit({FOLDER: paths.staging / FOLDER}, dict(head.state), dict(head.observed))
     return root
 
@@ -66,19 +67,21 @@ def paid(made, tmp_path):
 def test_a_rollback_refunds_nothing(paid, tmp_path):
     paths, lineage = paid
     own = QuestionExpense(1, 30, 0)
-    assert spent_before(lineage, lineage.head(), own, tmp_path / "scratch", pytest.fail) == own
+    assert spent_before(lineage, lineage.history.head(), own, tmp_path / "scratch", pytest.fail) == own
     for _ in range(2):
         lineage.rollback(4, Bank(paths.bank))
-        found = spent_before(lineage, lineage.head(), QuestionExpense(1, 10, 0), tmp_path / "scratch", pytest.fail)
+        found = spent_before(
+            lineage, lineage.history.head(), QuestionExpense(1, 10, 0), tmp_path / "scratch", pytest.fail
+        )
         assert found == own
 
 
 def test_that_a_dropped_revision_s_expense_is_unknown_is_reported(paid, tmp_path, monkeypatch):
     paths, lineage = paid
     lineage.rollback(4, Bank(paths.bank))
-    monkeypatch.setattr(Lineage, "retained", lambda _: [0, 4, 6])
+    monkeypatch.setattr(RunHistory, "retained", lambda _: [0, 4, 6])
     warned, own = [], QuestionExpense(1, 10, 0)
-    assert spent_before(lineage, lineage.head(), own, tmp_path / "scratch", warned.append) == own
+    assert spent_before(lineage, lineage.history.head(), own, tmp_path / "scratch", warned.append) == own
     assert warned == ["revision 5 was dropped, and what the writer model had cost with it: the budget forgets it"]
 
 
@@ -86,9 +89,9 @@ def test_the_expense_of_a_revision_that_is_repeated_is_its_own(paid, tmp_path, m
     paths, lineage = paid
     lineage.rollback(4, Bank(paths.bank))
     lineage.rollback(5, Bank(paths.bank))
-    monkeypatch.setattr(Lineage, "retained", lambda _: [0, 4, 7])
+    monkeypatch.setattr(RunHistory, "retained", lambda _: [0, 4, 7])
     own = QuestionExpense(1, 30, 0)
-    assert spent_before(lineage, lineage.head(), own, tmp_path / "scratch", pytest.fail) == own
+    assert spent_before(lineage, lineage.history.head(), own, tmp_path / "scratch", pytest.fail) == own
 
 
 def test_a_change_by_hand_after_a_rollback_refunds_nothing_either(paid, tmp_path):
@@ -96,8 +99,10 @@ def test_a_change_by_hand_after_a_rollback_refunds_nothing_either(paid, tmp_path
     bank, own = Bank(paths.bank), QuestionExpense(1, 30, 0)
     lineage.rollback(4, bank)
     for _ in range(2):
-        commit_by_hand(BankChange(), {}, {}, paths, bank, lineage)
-        found = spent_before(lineage, lineage.head(), QuestionExpense(1, 10, 0), tmp_path / "scratch", pytest.fail)
+        commit_by_hand(HandMadeChange(BankChange()), paths, bank, lineage)
+        found = spent_before(
+            lineage, lineage.history.head(), QuestionExpense(1, 10, 0), tmp_path / "scratch", pytest.fail
+        )
         assert found == own
 
 
@@ -107,5 +112,5 @@ def test_answers_for_a_revision_that_a_rollback_made_instead_are_kept(paid):
     for revision in (5, 6):
         journal.append(replace(answered(None), revision=revision, digest=f"{revision}"))
     lineage.rollback(4, Bank(paths.bank))
-    kept = journal_after(lineage.head(), lineage, paths.journal).answers
+    kept = journal_after(lineage.history.head(), lineage, paths.journal).answers
     assert [(each.revision, each.digest) for each in kept] == [(7, "6")]

@@ -51,7 +51,7 @@ def played(ended, draft=0.0, head=2.0, entries=("e",), within=False, warmup=0):
     made = SimpleNamespace(metrics={UNSHOWN: head} if head else {})
     return SimpleNamespace(
         pending=SimpleNamespace(metrics={UNSHOWN: draft} if draft else {}),
-        stores=SimpleNamespace(lineage=SimpleNamespace(head=lambda: made)),
+        stores=SimpleNamespace(lineage=SimpleNamespace(history=SimpleNamespace(head=lambda: made))),
         bank=SimpleNamespace(entries=entries),
         iteration=7,
         frozen_at=6 if within else 7,

@@ -13,7 +13,7 @@ from coevo.configs.bank.bank_config import RetirementConfig
 from coevo.configs.load.load import load_recipe
 from coevo.memory.admission.admission import Decision, Trial
 from coevo.memory.admission.evidence import upper_bound
-from coevo.memory.admission.replay import measured
+from coevo.memory.admission.replay import PairedRewards, measured
 from coevo.memory.bank.change import Judged
 from coevo.memory.retirement_counters import RetirementCounter
 from coevo.records.entry import Entry, Verdict, entry_id, rescoped
@@ -107,7 +107,7 @@ def retrieved(session, pair):
 )
 def test_an_entry_stays_if_its_removal_costs_more_than_delta(with_it, without, delta, says):
     config = RetirementConfig(delta=delta)
-    measurement = ruled(measured([USELESS], with_it, without, 0.0, 3), len(with_it), config)
+    measurement = ruled(measured([USELESS], PairedRewards(with_it, without), 0.0, 3), len(with_it), config)
     found = reason(measurement)
     assert says in found
     assert bool(found) == bool(says) == (not measurement.admitted)
@@ -115,7 +115,7 @@ def test_an_entry_stays_if_its_removal_costs_more_than_delta(with_it, without, d
 
 
 def look(gains, revision):
-    return measured([USELESS], gains, [0.0] * len(gains), 0.0, revision)
+    return measured([USELESS], PairedRewards(gains, [0.0] * len(gains)), 0.0, revision)
 
 
 def test_measurements_of_a_life_are_judged_together():

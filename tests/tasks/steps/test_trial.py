@@ -14,7 +14,7 @@ from support.sessions import batch, do, iterate, opened, shaped
 from coevo.configs.bank.retrieval_config import TfidfConfig
 from coevo.configs.load.load import load_recipe
 from coevo.memory.admission.admission import Decision
-from coevo.memory.admission.replay import judge
+from coevo.memory.admission.replay import PairedRewards, judge
 from coevo.memory.retrieval.index import Index
 from coevo.memory.trials import OnTrial
 from coevo.memory.writers.writer import Proposal
@@ -120,7 +120,7 @@ def test_a_candidate_without_effect_has_no_gap_whoever_sees_it(per, low, high, g
     tasks = [replace(task(n), instruction="stuck" if n % 2 else "fine") for n in range(10)]
     retrieval = TfidfConfig(type="tfidf", k=2, per=per, share=share, step_query="observation")
     trial = played(retrieval, candidate, tasks, groups, size)
-    verdict = judge([candidate], trial.rewards_with, trial.rewards_without, CONFIG.bank.admission, 1)
+    verdict = judge([candidate], PairedRewards(trial.rewards_with, trial.rewards_without), CONFIG.bank.admission, 1)
     assert (trial.groups, verdict.pairs) == (groups, 8000)
     assert abs(verdict.difference) <= 0.02
     assert low <= trial.seen_share <= high

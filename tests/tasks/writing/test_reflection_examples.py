@@ -30,7 +30,7 @@ def test_defaults_leave_configuration_identity_and_vocabulary_as_they_were(tmp_p
     assert identity(zero, environment()) == identity(config, environment())
     assert teaches(config) is None
     made = load(warm_start(config, environment(), tmp_path, Silent()))
-    assert made.tokenizer.get_vocab() == word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS)).get_vocab()
+    assert made.tokenizer.get_vocab() == word_tokenizer((*environment().vocabulary, *CONTEXT_WORDS)).get_vocab()
     assert reflections(config, environment(), made.tokenizer)(0) == ()
 
 
@@ -45,7 +45,7 @@ def test_a_warm_start_with_reflections_has_their_words_and_identity(tmp_path):
 
 def test_examples_fit_the_policy_know_every_word_and_differ_from_step_to_step():
     config = load_recipe(POLICY, SMALL)
-    tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
+    tokenizer = word_tokenizer((*environment().vocabulary, *CONTEXT_WORDS, *WORDS))
     made = reflections(config, environment(), tokenizer)
     assert len(made(0)) == config.warmstart.reflections
     assert made(0) == made(0) != made(1)
@@ -58,7 +58,7 @@ def test_examples_fit_the_policy_know_every_word_and_differ_from_step_to_step():
 
 def test_taught_reflections_tell_a_share_of_the_lessons():
     told = [*SMALL, "bank.writer.told=nothing", "warmstart.reflections=64"]
-    tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
+    tokenizer = word_tokenizer((*environment().vocabulary, *CONTEXT_WORDS, *WORDS))
 
     def lessons(*more):
         made = reflections(load_recipe(POLICY, [*told, *more]), environment(), tokenizer)
@@ -86,7 +86,7 @@ def test_settings_of_reflections_that_nobody_teaches_are_refused(setting, off):
 
 def test_taught_reflections_tell_asides_in_a_share_of_answers_and_never_what_a_step_reveals():
     told = [*SMALL, "warmstart.reflections=64"]
-    tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
+    tokenizer = word_tokenizer((*environment().vocabulary, *CONTEXT_WORDS, *WORDS))
 
     def lines(*more):
         made = reflections(load_recipe(POLICY, [*told, *more]), environment(), tokenizer)
@@ -123,13 +123,13 @@ def test_taught_reflections_tell_asides_in_a_share_of_answers_and_never_what_a_s
     ],
 )
 def test_words_that_the_teacher_draws_are_undetermined(drawn, words):
-    tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
+    tokenizer = word_tokenizer((*environment().vocabulary, *CONTEXT_WORDS, *WORDS))
     warm = load_recipe(POLICY, drawn).warmstart
     assert set(tokenizer.convert_ids_to_tokens(undetermined(warm, tokenizer))) == words
 
 
 def test_all_other_words_of_a_line_follow_from_the_attempt_and_the_step():
-    tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
+    tokenizer = word_tokenizer((*environment().vocabulary, *CONTEXT_WORDS, *WORDS))
     found = {}
     for drawn in ((), ("warmstart.lessons=0.5",), ("warmstart.asides=0.5",), ("warmstart.asides=1",)):
         made = reflections(load_recipe(POLICY, [*SMALL, "warmstart.reflections=64", *drawn]), environment(), tokenizer)
@@ -143,7 +143,7 @@ def test_all_other_words_of_a_line_follow_from_the_attempt_and_the_step():
 
 def test_random_predictions_are_right_for_half_of_either_outcome_and_nothing_else_differs():
     told = [*SMALL, "bank.writer.told=nothing", "warmstart.reflections=64"]
-    tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
+    tokenizer = word_tokenizer((*environment().vocabulary, *CONTEXT_WORDS, *WORDS))
 
     def answers(*more):
         made = reflections(load_recipe(POLICY, [*told, *more]), environment(), tokenizer)

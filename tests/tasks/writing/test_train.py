@@ -12,7 +12,7 @@ from coevo.records.draws import key
 from coevo.records.task import key_by
 from coevo.records.writing import Reply
 from coevo.tasks.writing import train
-from coevo.tasks.writing.teacher import Teacher, answered, episode
+from coevo.tasks.writing.teacher import Teacher, answered, episode, expert_episodes
 from coevo.utilities.errors import ConfigError
 
 RECIPE = "babyai-rules-coevo-rl-writer-model"
@@ -62,7 +62,8 @@ def test_a_perfect_writer_model_passes_the_examination_and_a_silent_one_does_not
 def test_the_teacher_tells_what_episodes_of_other_worlds_reveal():
     config, env, writer = opened()
     with closing(env):
-        shown = answered(env, writer, key_by(config.bank.key), env.probe(4, key("taught")).tasks, 2, key("taught"))
+        played = expert_episodes(env, env.probe(4, key("taught")).tasks, 2, key("taught"))
+        shown = answered(env, writer, key_by(config.bank.key), played, key("taught"))
     assert shown
     assert any('"lesson": "in ' in answer for _, answer in shown)
 

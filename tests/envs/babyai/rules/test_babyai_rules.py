@@ -134,7 +134,7 @@ def test_every_word_is_in_the_vocabulary(env, strayed):
         said += [moment.instruction, moment.observation, shown.answer.thought, shown.answer.action]
         said += [note.text for note in moment.lessons]
         said += [text for turn in moment.history for text in turn]
-    assert {word for text in said for word in text.split()} - {"."} <= set(env.vocabulary())
+    assert {word for text in said for word in text.split()} - {"."} <= set(env.vocabulary)
 
 
 def test_demonstrations_follow_notes_and_never_show_a_world_of_a_run(env):

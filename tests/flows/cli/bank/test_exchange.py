@@ -94,9 +94,9 @@ def test_export_writes_the_bank_of_the_revision(coevo, tmp_path):
 def test_the_revision_repeats_all_but_the_bank_and_marks_sources_of_another_run(coevo, place, notes, tmp_path):
     paths = place.existing("first")
     with Lineage.open(paths.lineage, place.cache) as lineage:
-        before = lineage.head().state
+        before = lineage.history.head().state
         coevo("bank", "import", "first", notes)
-        after = lineage.head().state
+        after = lineage.history.head().state
         changed = {name for name in after if after[name] != before.get(name)}
         assert changed == {"revision", "parent", "artifacts", "tables", "metrics", "imported", "panels", "outcomes"}
         assert after["artifacts"]["policy"] == before["artifacts"]["policy"]
@@ -105,7 +105,7 @@ def test_the_revision_repeats_all_but_the_bank_and_marks_sources_of_another_run(
         assert after["imported"] == {"file": digest, "added": 2, "known": 0}
         assert after["metrics"] == {"bank/imported": 2.0, "bank/size": 4.0}
         assert lineage.recover(Bank(paths.bank)).tables == ()
-        head = lineage.head()
+        head = lineage.history.head()
         assert episodes_since(lineage, head, 3, tmp_path / "none") == []  # they do not count twice
         assert [each.revision for each in episodes_since(lineage, head, 2, tmp_path / "some")] == [3] * 4
     story = json.loads(coevo("bank", "why", "first", NEW.id, "--json").out)
@@ -134,7 +134,7 @@ def test_a_retired_entry_comes_back(coevo, place, tmp_path):
 
         held = Bank(paths.bank)
         held.merge(BankChange(entries=(replace(NEW, retired=4),)))
-        head = lineage.head()
+        head = lineage.history.head()
         lineage.commit({}, {**head.state, "tables": held.hashes()}, {"tables": held.versions(), "metrics": {}})
     assert NEW.strategy not in {row["strategy"] for row in bank(coevo, "first")}
     coevo("bank", "import", "first", tmp_path / "one.jsonl")
@@ -224,7 +224,7 @@ def test_a_kill_leaves_the_old_revision_or_the_new_one(coevo, place, notes, tmp_
         held = Bank(paths.bank)
         with Lineage.open(paths.lineage, root / "cache") as lineage:
             lineage.recover(held)
-            committed = lineage.head().revision == 4
+            committed = lineage.history.head().revision == 4
         assert committed == (kill == KILLS[-1])
         assert {each.id for each in held.active()} == {each.id for each in (*old, *(new if committed else ()))}
         said = coevo("bank", "import", "first", notes, "--workspace", root)

@@ -33,7 +33,9 @@ def opened(tmp_path):
 
     history = [Manifest({"revision": 0, "parent": None, "restored_from": None, "artifacts": {}}, {})]
     history += [manifest(number, str(number), number - 1) for number in (1, 2, 3)]
-    lineage = SimpleNamespace(retained=lambda: [0, 1, 3, 4], files=files)
+    lineage = SimpleNamespace(
+        history=SimpleNamespace(retained=lambda: [0, 1, 3, 4]), artifacts=SimpleNamespace(files=files)
+    )
     return lambda last: SimpleNamespace(lineage=lineage, history=[*history, manifest(4, "1", 3, 1)][: last + 1])
 
 

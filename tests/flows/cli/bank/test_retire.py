@@ -46,7 +46,7 @@ def test_it_leaves_the_bank_once_and_everything_else_stays(copied, coevo, docume
     spent = spending(history(copied, "first"))  # its episodes do not count twice
     assert (spent[4].episodes, spent[4].tokens) == (spent[3].episodes, spent[3].tokens) == (12, 1200)
     with Lineage.open(copied / "runs/first/lineage", copied / "cache") as lineage:
-        assert episodes_since(lineage, lineage.head(), 3, tmp_path / "none") == []
+        assert episodes_since(lineage, lineage.history.head(), 3, tmp_path / "none") == []
     again = coevo(*RETIRE)
     assert (again.code, again.err) == (0, "")
     assert f"{MICROWAVE.id} was already retired in revision 4; nothing was changed." in again.out
