@@ -8,6 +8,7 @@ from typing import Any
 
 from coevo.configs.bank.admission_config import notice
 from coevo.configs.bank.writer import ModelWriterConfig
+from coevo.configs.base import MAX_TOKENS
 from coevo.configs.policy_config import PretrainedPolicyConfig
 from coevo.configs.rollout.rollout_config import COLD
 from coevo.configs.run_config import RunConfig
