@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from coevo.configs.compositions import (
     experience,
     learning,
-    placement_conflicts,
     rollout_conflicts,
     schedule_conflicts,
     writer_model_conflicts,
@@ -20,7 +19,6 @@ def flaws(config: RunSections) -> Iterator[str]:
         learning,
         experience,
         writer_model_conflicts,
-        placement_conflicts,
         rollout_conflicts,
     ):
         yield from section.flaws(config)

@@ -33,8 +33,8 @@ def fsck(
 
     Example: coevo fsck homerules-coevo-rl-1 --repair --from /mnt/backup/coevo
     """
-    from coevo.flows.upkeep.repair_workspace import repair as mend
     from coevo.flows.upkeep.workspace_check import examine
+    from coevo.flows.upkeep.workspace_check import repair as mend
     from coevo.lineage.remote.banks import RemoteBanks
     from coevo.lineage.remote.remote_address import to_pull
 

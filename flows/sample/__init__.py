@@ -1,6 +1,6 @@
 """A finished run in the package, so that its pages can be viewed before any training.
 
-It is the run of ``make run`` without weights: history, bank, episodes. ``python -m coevo.flows.sample`` packs it.
+It is the run of ``make run`` without weights: history, bank, episodes. ``pack`` packs it.
 """
 
 from pathlib import Path

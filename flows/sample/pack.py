@@ -1,9 +1,14 @@
-"""Packing of a run without its weights, which are most of its bytes, as a small and reproducible archive."""
+"""Packing of a run without its weights, which are most of its bytes, as a small and reproducible archive.
 
+``python -m coevo.flows.sample.pack WORKSPACE`` packs the run of ``make run`` there as the sample of the package.
+"""
+
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from coevo.flows.sample import ARCHIVE, RUN
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.objects.cache import Cache
 from coevo.lineage.workspace import RunPaths, Workspace
@@ -39,3 +44,8 @@ def _alike(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Remove owner and time, so that the archive is reproducible."""
     member.mtime, member.uid, member.gid, member.uname, member.gname = 0, 0, 0, "", ""
     return member
+
+
+if __name__ == "__main__":
+    packed = Workspace(Path(sys.argv[1]))
+    pack(packed.existing(RUN), packed, ARCHIVE)

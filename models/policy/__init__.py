@@ -1,6 +1,6 @@
 """The policy: weights, tokenizer, prompt.
 
-Read ``policy`` first, then ``context`` (a moment as a prompt) with its styles ``chat_prompt`` and ``conversation``, and
+Read ``policy`` first, then ``context`` (a moment as a prompt) with ``chat_prompt`` for its styles in prose, and
 ``ends`` (where an answer ends). ``stored`` and ``sound`` check weights before they are used. ``encoding`` turns text
 into tokens, control tokens apart from data; ``layout`` finds out what a chat template writes around messages, and
 ``template`` tries one and renders it within limits. ``cloning`` is for small policies; ``foreign`` checks models from

@@ -19,8 +19,7 @@ from coevo.configs.context_config import ContextConfig
 from coevo.models.answers.forms import FORMS, WORDS
 from coevo.models.answers.read import Reader, read_words
 from coevo.models.answers.thinking import opens_thinking
-from coevo.models.policy.chat_prompt import Prose
-from coevo.models.policy.conversation import Dialogue, branch_of
+from coevo.models.policy.chat_prompt import Dialogue, Prose, branch_of
 from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.ends import template_end
 from coevo.models.policy.layout import Deviation, Layout

@@ -71,7 +71,7 @@ def test_internalization(workspace):
 def test_unfinished_episodes(workspace):
     """Killed after a rollout that went on with what was unfinished, and amid a commit after another one that did."""
     settings = ("homerules-context-lite", *BRIEF, "rollout.tasks=4", "rollout.turns=2", "update.critic.warmup=1")
-    kills = ("coevo.tasks.play.slots:Slots.play@2+", "coevo.tasks.play.unfinished:write_unfinished@1+")
+    kills = ("coevo.tasks.play.slots:Slots.play@2+", "coevo.tasks.play.slots:write_unfinished@1+")
     found = survived(workspace, "truncation", settings, *kills)
     theirs = {
         "policy/critic/bootstrap",

@@ -12,8 +12,7 @@ from support.runs import published
 
 from coevo.flows.upkeep.gc import collect
 from coevo.flows.upkeep.publishing import complete, publish_if_quick
-from coevo.flows.upkeep.repair_workspace import repair_run
-from coevo.flows.upkeep.workspace_check import WorkspaceCheck
+from coevo.flows.upkeep.workspace_check import WorkspaceCheck, repair_run
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.revision.retention import RetentionRule

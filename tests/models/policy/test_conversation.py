@@ -11,9 +11,8 @@ from support import templates
 from coevo.configs.context_config import ContextConfig
 from coevo.models.answers.forms import FORMS
 from coevo.models.policy import template
-from coevo.models.policy.chat_prompt import Prose
+from coevo.models.policy.chat_prompt import Prose, branch_of
 from coevo.models.policy.context import Context
-from coevo.models.policy.conversation import branch_of
 from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.layout import Deviation, Layout
 from coevo.records.demonstration import Moment, Note, PastTurn
