@@ -43,8 +43,8 @@ def run(bench: Bench) -> None:
     started, skipped = time.monotonic(), list[str]()
     print(f"\n{here()}")
     for name, case in CASES.items():
-        place = bench.workspace.root / "gpu"
-        _part(bench, name, case.expected, partial(measure, case, "cuda", place), started, skipped)
+        directory = bench.workspace.root / "gpu"
+        _part(bench, name, case.expected, partial(measure, case, "cuda", directory), started, skipped)
     if (ROOT / VLLM).is_file():
         for name, measured in SERVERS.items():
             _part(bench, name, SERVER, partial(measured, bench), started, skipped)
@@ -57,10 +57,10 @@ def run(bench: Bench) -> None:
 
 def iterate(bench: Bench) -> BenchResult:
     """Seconds of every stage of one iteration of GRPO: vLLM and DeepSpeed take turns on the GPU."""
-    place = bench.workspace.root / "policy"
+    directory = bench.workspace.root / "policy"
     case = CASES["update-0.6b-full"]
-    build_policy(case, torch.bfloat16, "cuda", place)
-    history = reach(bench.workspace, "gpu", "homerules-grpo", 1, settings(place))
+    build_policy(case, torch.bfloat16, "cuda", directory)
+    history = reach(bench.workspace, "gpu", "homerules-grpo", 1, settings(directory))
     return {"stages": stages(history[-1]), "metrics": _figures(history[-1].rates)}
 
 

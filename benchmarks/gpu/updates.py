@@ -34,26 +34,26 @@ def main(results: Path, cases: Sequence[str]) -> None:
     """Measure the cases that a file of JSON lacks, and add each as soon as it is known."""
     found = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {}
     for name in [case for case in cases or CASES if case not in found]:
-        with TemporaryDirectory() as place:
-            found[name] = measure(CASES[name], "cuda", Path(place))
+        with TemporaryDirectory() as directory:
+            found[name] = measure(CASES[name], "cuda", Path(directory))
         results.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         print(name, found[name], flush=True)
 
 
-def measure(case: Case, device: Literal["cpu", "cuda"], place: Path) -> dict[str, Any]:
+def measure(case: Case, device: Literal["cpu", "cuda"], directory: Path) -> dict[str, Any]:
     """Tokens a second, share of the device's rate, and peak memory of updates in a real trainer child."""
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    policy, batch = place / "policy", place / "batch.parquet"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    policy, batch = directory / "policy", directory / "batch.parquet"
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
     parameters = build_policy(case, dtype, device, policy)
     write_batch(case, batch)
-    with _watched(device) as peak, _trainer(case.update(device), policy, place / "log") as trainer:
+    with _watched(device) as peak, _trainer(case.update(device), policy, directory / "log") as trainer:
         reports = [trainer.update(batch, key("gpu", number)).metrics for number in range(UPDATES)]
     rates = [report["tokens_per_second"] for report in reports[1:]]
     rate, machine = median(rates), here()
     flops = machine.gpus[0].flops if device == "cuda" else machine.host.flops
-    shutil.rmtree(place)
+    shutil.rmtree(directory)
     return {
         "parameters": parameters,
         "tokens": case.tokens,

@@ -32,17 +32,17 @@ LOADS = 3
 
 def nap(bench: Bench, lora: LoraConfig | None) -> BenchResult:
     """A server that sleeps and wakes: memory in use on the GPU, and seconds; each load checks the weights."""
-    place = _empty(bench, "sleep")
-    policy = _policy(place / "policy", lora, seed=0)
-    with closing(VllmEngine(policy, _server("files"), SAMPLING, place / "engine", sleeps=True)) as engine:
+    path = _empty(bench, "sleep")
+    policy = _policy(path / "policy", lora, seed=0)
+    with closing(VllmEngine(policy, _server("files"), SAMPLING, path / "engine", sleeps=True)) as engine:
         return {f"level {level}": _asleep(engine, policy, level) for level in (1, 2)}
 
 
 def load(bench: Bench, sync: Sync) -> BenchResult:
     """A server that gets other weights: seconds of each load, which checks the digest of every tensor."""
-    place = _empty(bench, f"load-{sync}")
-    policies = [_policy(place / str(seed) / "policy", None, seed) for seed in range(2)]
-    with closing(VllmEngine(policies[0], _server(sync), SAMPLING, place / "engine")) as engine:
+    path = _empty(bench, f"load-{sync}")
+    policies = [_policy(path / str(seed) / "policy", None, seed) for seed in range(2)]
+    with closing(VllmEngine(policies[0], _server(sync), SAMPLING, path / "engine")) as engine:
         first = _drawn(engine)
         loads = [_seconds(partial(engine.load, policies[1 - number % 2])) for number in range(LOADS)]
         other = _drawn(engine)
@@ -79,9 +79,9 @@ def _policy(directory: Path, lora: LoraConfig | None, seed: int) -> Path:
 
 
 def _empty(bench: Bench, name: str) -> Path:
-    place = bench.workspace.root / name
-    shutil.rmtree(place, ignore_errors=True)
-    return place
+    path = bench.workspace.root / name
+    shutil.rmtree(path, ignore_errors=True)
+    return path
 
 
 def _drawn(engine: VllmEngine) -> list[Sequence[int]]:

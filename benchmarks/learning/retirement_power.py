@@ -53,7 +53,7 @@ def played(setting: str, seed: int, iterations: int) -> BenchResult:
     """Means of each block of 50 iterations."""
     ends = (f"iterations={iterations}", f"evaluation.every={iterations}", f"seed={seed}", f"env.world={seed}")
     config = load_recipe(RECIPE, [*SETTINGS, *ends, setting])
-    with TemporaryDirectory(prefix="coevo-") as place, scripted(Path(place), config) as session:
+    with TemporaryDirectory(prefix="coevo-") as directory, scripted(Path(directory), config) as session:
         rows = [figures(session) for _ in range(iterations)]
     blocks = [rows[start : start + BLOCK] for start in range(0, iterations, BLOCK)]
     series = {name: [fmean(row[name] for row in block) for block in blocks] for name in FIGURES}

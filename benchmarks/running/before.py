@@ -51,14 +51,14 @@ def _pair(bench: Bench, seed: int) -> BenchResult:
     return {side: _played(trees[side], Workspace(bench.workspace.root / side), seed) for side in order}
 
 
-def _earlier(place: Path) -> Path:
+def _earlier(directory: Path) -> Path:
     """A clone at the earlier commit; it needs the history, which a shallow clone lacks."""
-    if not place.is_dir():
-        subprocess.run(["git", "clone", "--quiet", "--shared", "--no-checkout", ROOT, place], check=True)
-    done = subprocess.run(["git", "checkout", "--quiet", COMMIT], cwd=place, check=False)
+    if not directory.is_dir():
+        subprocess.run(["git", "clone", "--quiet", "--shared", "--no-checkout", ROOT, directory], check=True)
+    done = subprocess.run(["git", "checkout", "--quiet", COMMIT], cwd=directory, check=False)
     if done.returncode != 0:
         raise CoevoError(f"{ROOT} has no commit {COMMIT}: fetch the whole history, git fetch --unshallow")
-    return place
+    return directory
 
 
 def _played(tree: Path, workspace: Workspace, seed: int) -> BenchResult:

@@ -45,16 +45,16 @@ def run(bench: Bench) -> None:
 
 def measure(workspace: Workspace, history: Sequence[Manifest]) -> BenchResult:
     """Bytes of the database, its write-ahead log included, at the end and at most."""
-    place = Workspace(workspace.root / "recorded")
-    shutil.rmtree(place.root, ignore_errors=True)
+    opened = Workspace(workspace.root / "recorded")
+    shutil.rmtree(opened.root, ignore_errors=True)
     names = [name for name in stages(history[-2]) if name != "rest"]
     script = [sys.executable, "-P", "-c", "from benchmarks.running.database import record; record()"]
     try:
         said = subprocess.check_output(
-            [*script, workspace.root, place.root, *names], env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True
+            [*script, workspace.root, opened.root, *names], env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True
         )
     finally:
-        coevo(place, "down")
+        coevo(opened, "down")
     sizes = [int(line) for line in said.split()]
     return {"revisions": REVISIONS, "tasks": len(names), "bytes": sizes[-1], "bytes_largest": max(sizes)}
 
@@ -64,8 +64,8 @@ def record() -> None:
 
     It runs in a process of its own, since Prefect is imported after it is known where the server is.
     """
-    source, place, names = Workspace(Path(sys.argv[1])), Workspace(Path(sys.argv[2])), sys.argv[3:]
-    use_prefect(place.root)
+    source, workspace, names = Workspace(Path(sys.argv[1])), Workspace(Path(sys.argv[2])), sys.argv[3:]
+    use_prefect(workspace.root)
     from prefect import flow
 
     from coevo.tasks.publish.prefect import artifacts_of
@@ -76,7 +76,7 @@ def record() -> None:
 
     @flow(name="coevolve", persist_result=False)
     def play() -> None:
-        with artifacts_of(RUN, REVISIONS, RECIPE, print, pruner(place.root)) as artifacts:
+        with artifacts_of(RUN, REVISIONS, RECIPE, print, pruner(workspace.root)) as artifacts:
             assert artifacts is not None
             for number, publication in enumerate(islice(cycle(published(source)), REVISIONS), 1):
                 for task in tasks:
@@ -84,10 +84,10 @@ def record() -> None:
                 artifacts.submit(publication)
                 time.sleep(PAUSE)
                 if number % LOOK == 0:
-                    print(size(place.root / "prefect"), flush=True)
+                    print(size(workspace.root / "prefect"), flush=True)
 
     play()
-    print(size(place.root / "prefect"))
+    print(size(workspace.root / "prefect"))
 
 
 def published(workspace: Workspace) -> Iterator[Publication]:

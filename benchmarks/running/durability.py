@@ -56,10 +56,10 @@ def run(bench: Bench) -> None:
         print(f"reading the last takes {history['read_ratio']:.1f} times as long as the first")
 
 
-def bank_figures(place: Workspace, entries: int) -> BenchResult:
+def bank_figures(workspace: Workspace, entries: int) -> BenchResult:
     """Medians of repeated operations on a run with a bank of so many entries."""
-    shutil.rmtree(place.root / "runs" / "large", ignore_errors=True)
-    paths = large_run.build(place, "large", entries)
+    shutil.rmtree(workspace.root / "runs" / "large", ignore_errors=True)
+    paths = large_run.build(workspace, "large", entries)
     bank = Bank(paths.bank)
     bank.hashes()
     some = bank.active()[:100]
@@ -70,9 +70,9 @@ def bank_figures(place: Workspace, entries: int) -> BenchResult:
         "entries": entries,
         "unchanged_snapshot_seconds": seconds(lambda: snapshot(bank, same)),
         "changed_snapshot_seconds": seconds(lambda: snapshot(bank, next(fresh))),
-        "diff_command_seconds": seconds(lambda: command(place, *diff)),
-        "rollback_seconds": seconds(lambda: roll_back(paths, place)),
-        "rollback_command_seconds": seconds(lambda: command(place, "rollback", "large", "--to", next(targets))),
+        "diff_command_seconds": seconds(lambda: command(workspace, *diff)),
+        "rollback_seconds": seconds(lambda: roll_back(paths, workspace)),
+        "rollback_command_seconds": seconds(lambda: command(workspace, "rollback", "large", "--to", next(targets))),
     }
 
 
@@ -83,15 +83,15 @@ def snapshot(bank: Bank, change: BankChange) -> None:
     bank.versions()
 
 
-def roll_back(paths: RunPaths, place: Workspace) -> None:
+def roll_back(paths: RunPaths, workspace: Workspace) -> None:
     """Go back by a few revisions and to another content, as the library does it."""
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         head = lineage.history.head()
         assert head is not None
         lineage.rollback(1 if head.tables != lineage.history.manifest(1).tables else 3, Bank(paths.bank))
 
 
-def history_figures(place: Workspace, entries: int, revisions: int) -> BenchResult:
+def history_figures(workspace: Workspace, entries: int, revisions: int) -> BenchResult:
     """Bytes that many snapshots add to a bank, for three kinds of change, and the time to read it afterwards."""
     lessons = [large_run.entry(number, 1) for number in range(entries)]
     draws = np.random.default_rng(0)
@@ -101,7 +101,7 @@ def history_figures(place: Workspace, entries: int, revisions: int) -> BenchResu
         "scattered counters": lambda n: BankChange(stats=large_run.counted(_some(lessons, draws, some), n)),
         "new entries": lambda n: BankChange(tuple(large_run.entry(entries + 16 * n + i, n) for i in range(16))),
     }
-    return {name: history(place.root / "history", lessons, change, revisions) for name, change in kinds.items()}
+    return {name: history(workspace.root / "history", lessons, change, revisions) for name, change in kinds.items()}
 
 
 def history(path: Path, lessons: Sequence[Entry], change: Callable[[int], BankChange], revisions: int) -> BenchResult:
@@ -131,24 +131,24 @@ def history(path: Path, lessons: Sequence[Entry], change: Callable[[int], BankCh
     }
 
 
-def resume_figures(place: Workspace) -> BenchResult:
+def resume_figures(workspace: Workspace) -> BenchResult:
     """Seconds from ``coevo resume`` of a killed run to its first new rollout; its servers are still up."""
-    shutil.rmtree(place.root / "runs" / "killed", ignore_errors=True)
-    settings = ("iterations=20", "evaluation.every=100", "--name", "killed", "--workspace", str(place.root))
+    shutil.rmtree(workspace.root / "runs" / "killed", ignore_errors=True)
+    settings = ("iterations=20", "evaluation.every=100", "--name", "killed", "--workspace", str(workspace.root))
     process = subprocess.Popen([*COMMAND, "run", large_run.RECIPE, *settings], cwd=ROOT)
-    while process.poll() is None and _revisions(place) < 3:
+    while process.poll() is None and _revisions(workspace) < 3:
         time.sleep(0.1)
     process.kill()
     process.wait()
-    resume = [sys.executable, "-P", "-c", FIRST_ROLLOUT, "resume", "killed", "--workspace", str(place.root)]
+    resume = [sys.executable, "-P", "-c", FIRST_ROLLOUT, "resume", "killed", "--workspace", str(workspace.root)]
     return {"resume_seconds": seconds(lambda: subprocess.run(resume, cwd=ROOT, check=True))}
 
 
-def command(place: Workspace, *arguments: str) -> None:
+def command(workspace: Workspace, *arguments: str) -> None:
     """A command in this process, so that neither the interpreter's start nor imports count after the first time."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            app.main([*arguments, "--workspace", str(place.root)])
+            app.main([*arguments, "--workspace", str(workspace.root)])
     except SystemExit as ended:
         if ended.code != 0:
             raise CoevoError(f"`coevo {' '.join(arguments)}` ended with exit code {ended.code}") from None
@@ -169,9 +169,9 @@ def size(path: Path) -> int:
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
-def _revisions(place: Workspace) -> int:
-    root = place.root / "runs" / "killed" / "lineage"
-    return len(Lineage.open(root, place.cache).history.commits()) if root.is_dir() else 0
+def _revisions(workspace: Workspace) -> int:
+    root = workspace.root / "runs" / "killed" / "lineage"
+    return len(Lineage.open(root, workspace.cache).history.commits()) if root.is_dir() else 0
 
 
 def _some(lessons: Sequence[Entry], draws: np.random.Generator, count: int) -> list[Entry]:

@@ -72,11 +72,11 @@ def measure(bench: Bench, case: str) -> BenchResult:
     Raises:
         CoevoError: the run failed.
     """
-    place = bench.workspace.root
-    shutil.rmtree(place, ignore_errors=True)
-    _random_policy(place / "model")
-    recipe = place / "host-memory.yaml"
-    policy = {"path": str(place / "model"), "lora": {"r": 16, "alpha": 32}}
+    directory = bench.workspace.root
+    shutil.rmtree(directory, ignore_errors=True)
+    _random_policy(directory / "model")
+    recipe = directory / "host-memory.yaml"
+    policy = {"path": str(directory / "model"), "lora": {"r": 16, "alpha": 32}}
     update = UPDATE | {"deepspeed": TRAINER | CASES[case]}
     recipe.write_text(yaml.safe_dump(RECIPE | {"policy": policy, "update": update}), encoding="utf-8")
     # The dry run finds episodes of two turns too short to try every action, which is no matter here.
@@ -84,21 +84,21 @@ def measure(bench: Bench, case: str) -> BenchResult:
     said = json.loads(subprocess.run(line, cwd=ROOT, check=False, capture_output=True, text=True).stdout)
     (host,) = (each for each in said["memory"] if each["where"] == "the machine's memory")
     since = time.monotonic()
-    measured = _largest("run", str(recipe), "--workspace", str(place / "workspace"))
+    measured = _largest("run", str(recipe), "--workspace", str(directory / "workspace"))
     seconds = time.monotonic() - since
-    coevo(Workspace(place / "workspace"), "down")
+    coevo(Workspace(directory / "workspace"), "down")
     held = {"measured": sum(measured.values()), "processes": measured}
     return held | {"foreseen": int(host["gib"] * GIB), "parts": host["parts"], "seconds": seconds}
 
 
-def _random_policy(place: Path) -> None:
+def _random_policy(directory: Path) -> None:
     tokenizer = qwen()
     sizes = {"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28, "head_dim": 128}
     heads = {"num_attention_heads": 16, "num_key_value_heads": 8, "max_position_embeddings": 40960}
     ends = {"eos_token_id": tokenizer.eos_token_id, "bos_token_id": None, "pad_token_id": 0}
     torch.manual_seed(0)
     model = Qwen3ForCausalLM(Qwen3Config(vocab_size=151936, tie_word_embeddings=True, **sizes, **heads, **ends))
-    save(Policy(model.eval().bfloat16(), tokenizer), place)  # as it is published; the run computes in float32
+    save(Policy(model.eval().bfloat16(), tokenizer), directory)  # as it is published; the run computes in float32
 
 
 def _largest(*arguments: str) -> dict[str, int]:

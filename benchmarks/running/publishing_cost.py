@@ -52,12 +52,12 @@ def measure(workspace: Workspace, history: Sequence[Manifest]) -> BenchResult:
 def published(workspace: Workspace, run: str) -> Iterator[float]:
     """Seconds of each revision."""
     paths = workspace.existing(run)
-    place = workspace.root / "again"
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir()
-    tracker = Tracker(tracking_store(place), "homerules", run, "again")
+    directory = workspace.root / "again"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    tracker = Tracker(tracking_store(directory), "homerules", run, "again")
     with Lineage.open(paths.lineage, workspace.cache) as lineage:
-        cursor = Cursor(place / "published.json")
+        cursor = Cursor(directory / "published.json")
         for publication in unpublished(cursor, lineage, Bank(paths.bank), Silent(), paths.scratch):
             start = perf_counter()
             tracker.publish(publication)

@@ -67,9 +67,9 @@ FIGURES = (
 
 def anew(bench: Bench) -> Bench:
     """An empty bench in the place of a kept one."""
-    place = Workspace(bench.workspace.root.parent / "check" / bench.workspace.root.name)
-    shutil.rmtree(place.root, ignore_errors=True)
-    return replace(bench, cells=place.root / "results", workspace=Workspace(place.root / "runs"))
+    workspace = Workspace(bench.workspace.root.parent / "check" / bench.workspace.root.name)
+    shutil.rmtree(workspace.root, ignore_errors=True)
+    return replace(bench, cells=workspace.root / "results", workspace=Workspace(workspace.root / "runs"))
 
 
 def check(name: str, kept: Bench, run: Callable[[Bench], None], figures: Sequence[Figure] = FIGURES) -> list[str]:

@@ -45,33 +45,33 @@ def run(bench: Bench) -> None:
     )
 
 
-def measure(place: Workspace, revisions: int, episodes: int) -> BenchResult:
+def measure(workspace: Workspace, revisions: int, episodes: int) -> BenchResult:
     """Seconds of the command and bytes of the file."""
-    paths = _built(place, revisions) or build(place, revisions, episodes)
+    paths = _built(workspace, revisions) or build(workspace, revisions, episodes)
     start, used = time.monotonic(), _cpu()
-    coevo(place, "report", paths.name)
+    coevo(workspace, "report", paths.name)
     spent = {"seconds": time.monotonic() - start, "cpu_seconds": _cpu() - used}
-    size = (place.root / "reports" / f"{paths.name}.html").stat().st_size
+    size = (workspace.root / "reports" / f"{paths.name}.html").stat().st_size
     entries = len(Bank(paths.bank).entries())
     return {**spent, "bytes": size, "revisions": revisions, "episodes": episodes * revisions, "entries": entries}
 
 
-def _built(place: Workspace, revisions: int) -> RunPaths | None:
+def _built(workspace: Workspace, revisions: int) -> RunPaths | None:
     """The run, if an earlier start of the benchmark has made all of it."""
-    paths = place.run(RUN)
+    paths = workspace.run(RUN)
     if not paths.lineage.is_dir():
         return None
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         return paths if len(lineage.history.commits()) == revisions else None
 
 
-def build(place: Workspace, revisions: int, episodes: int) -> RunPaths:
+def build(workspace: Workspace, revisions: int, episodes: int) -> RunPaths:
     """Commit the run anew; every fortieth revision is a rollback by ten."""
-    shutil.rmtree(place.root, ignore_errors=True)
+    shutil.rmtree(workspace.root, ignore_errors=True)
     config = load_recipe(large_run.RECIPE, [])
-    paths = place.create(RUN, config)
+    paths = workspace.create(RUN, config)
     bank, draws = Bank(paths.bank), np.random.default_rng(0)
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         for revision in range(revisions):
             if revision % 40 == 39:
                 lineage.rollback(revision - 10, bank)
@@ -95,7 +95,7 @@ def _episodes(revision: int, bank: list[Entry], draws: np.random.Generator, coun
             "homerules", ("put", "heat", "cool", "clean")[number % 4], f"task {number // 8}", "lotus", "train", {}
         )
         chosen: list[int] = draws.choice(len(bank), SHOWN, replace=False).tolist() if len(bank) >= SHOWN else []
-        shown = tuple(bank[place].id for place in chosen)
+        shown = tuple(bank[path].id for path in chosen)
         turn = Turn("at hall", tuple(range(40)), completion, "go safe", "see mug", 0.0, True, shown)
         name = f"{revision}/rollout-{revision - 1}/{task.id}/{number % 8}"
         yield Episode(name, task, revision, number % 8, (turn,) * TURNS, bool(draws.random() < 0.5), False)

@@ -25,24 +25,24 @@ def run(bench: Bench) -> None:
     )
 
 
-def measure(place: Workspace) -> BenchResult:
+def measure(workspace: Workspace) -> BenchResult:
     """Seconds of the command in a workspace that is not there, of the same command again, and with ``--sample``."""
-    shutil.rmtree(place.root, ignore_errors=True)
-    sample = Workspace(place.root / FOLDER)
+    shutil.rmtree(workspace.root, ignore_errors=True)
+    sample = Workspace(workspace.root / FOLDER)
     try:
         return {
-            "seconds": _until_answered(place, place),
-            "again_seconds": _until_answered(place, place),
-            "sample_seconds": _until_answered(place, sample, "--sample"),
+            "seconds": _until_answered(workspace, workspace),
+            "again_seconds": _until_answered(workspace, workspace),
+            "sample_seconds": _until_answered(workspace, sample, "--sample"),
         }
     finally:
         coevo(sample, "down")
-        coevo(place, "down")
+        coevo(workspace, "down")
 
 
-def _until_answered(place: Workspace, shown: Workspace, *options: str) -> float:
+def _until_answered(workspace: Workspace, shown: Workspace, *options: str) -> float:
     start = time.monotonic()
-    coevo(place, "ui", *options)
+    coevo(workspace, "ui", *options)
     for url in (prefect_pages(shown.root), mlflow_pages(shown.root)):
         with urllib.request.urlopen(url, timeout=60) as page:
             page.read()

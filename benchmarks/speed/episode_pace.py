@@ -96,10 +96,12 @@ def report(found: BenchResult) -> None:
 
 def measure(bench: Bench) -> BenchResult:
     """Play the episodes with and without tool time on one server."""
-    place = bench.workspace.root
-    shutil.rmtree(place, ignore_errors=True)
-    save(build(ScratchPolicyConfig(), (*WORDS, *CONTEXT_WORDS), key("pace")), place / "policy")
-    with closing(VllmEngine(place / "policy", VllmEngineConfig(type="vllm"), SAMPLING, place / "engine")) as engine:
+    directory = bench.workspace.root
+    shutil.rmtree(directory, ignore_errors=True)
+    save(build(ScratchPolicyConfig(), (*WORDS, *CONTEXT_WORDS), key("pace")), directory / "policy")
+    with closing(
+        VllmEngine(directory / "policy", VllmEngineConfig(type="vllm"), SAMPLING, directory / "engine")
+    ) as engine:
         latency = _latency(engine)
         busy, seconds = _played(engine, 0.0), _played(engine, 1.0)
     spent = [sum(seconds_of(task, turn) for turn in range(TURNS)) for task in Tools(1.0).sample(EPISODES, key(0))]

@@ -43,14 +43,14 @@ def run(bench: Bench) -> None:
 
 def measure(bench: Bench) -> BenchResult:
     """One server of our own, with a policy of the size that the default recipe has."""
-    place = bench.workspace.root
-    shutil.rmtree(place, ignore_errors=True)
+    directory = bench.workspace.root
+    shutil.rmtree(directory, ignore_errors=True)
     for seed in range(2):
-        save(build(ScratchPolicyConfig(), WORDS, key(seed, "vllm")), place / f"policy-{seed}")
+        save(build(ScratchPolicyConfig(), WORDS, key(seed, "vllm")), directory / f"policy-{seed}")
     config = VllmEngineConfig(type="vllm")
-    with closing(VllmEngine(place / "policy-0", config, SAMPLING, place / "engine")) as engine:
+    with closing(VllmEngine(directory / "policy-0", config, SAMPLING, directory / "engine")) as engine:
         turn = requests(0)
-        distance = gap(load(place / "policy-0"), turn, engine.generate(turn))
+        distance = gap(load(directory / "policy-0"), turn, engine.generate(turn))
         return _rates(engine) | _sync(engine, bench) | {"gap": distance}
 
 

@@ -40,12 +40,12 @@ def run(bench: Bench) -> None:
 @torch.no_grad()
 def measure(bench: Bench, layout: str) -> BenchResult:
     """Positions, and differences of log-probs in nats."""
-    place = bench.workspace.root
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    write_turns(place / "samples.parquet", layout, len(WORDS), TURNS)
-    batch = read(place / "samples.parquet")
-    shutil.rmtree(place)
+    directory = bench.workspace.root
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    write_turns(directory / "samples.parquet", layout, len(WORDS), TURNS)
+    batch = read(directory / "samples.parquet")
+    shutil.rmtree(directory)
     runs = tries(batch, range(len(batch)), DeepSpeedConfig().tokens)
     forwarded = sum(pack_trie(batch, run).ids.numel() for run in runs)
     distinct = leaves(batch.order, range(len(batch))).tokens

@@ -46,23 +46,23 @@ def run(bench: Bench) -> None:
         )
 
 
-def measure(place: Path, layout: str, case: Case = CASE, turns: int = TURNS) -> BenchResult:
+def measure(directory: Path, layout: str, case: Case = CASE, turns: int = TURNS) -> BenchResult:
     """Seconds of both.
 
     Raises:
         CoevoError: their log-probs differ.
     """
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    build_policy(case, torch.float32, "cpu", place / "policy")
-    write_turns(place / "episode.parquet", layout, case.shape.vocabulary, (turns, turns), 1, 1)
-    batch = read(place / "episode.parquet")
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    build_policy(case, torch.float32, "cpu", directory / "policy")
+    write_turns(directory / "episode.parquet", layout, case.shape.vocabulary, (turns, turns), 1, 1)
+    batch = read(directory / "episode.parquet")
     lengths = [batch.length(row) for row in range(turns)]
     row = min(range(turns), key=lambda row: abs(lengths[row] - sum(lengths) / turns))
-    trl_seconds, expected = _of_trl(place, batch, row)
+    trl_seconds, expected = _of_trl(directory, batch, row)
     gc.collect()  # its trainer holds itself, and with it two models and a gradient
-    seconds, logprobs = _of_coevo(place, batch)
-    shutil.rmtree(place)
+    seconds, logprobs = _of_coevo(directory, batch)
+    shutil.rmtree(directory)
     gap = float((logprobs[row, : len(expected)] - expected).abs().max())
     if not gap <= CLOSE:
         raise CoevoError(f"log-probs of both differ by {gap:.1e} nats: not the same update")
@@ -77,9 +77,9 @@ def measure(place: Path, layout: str, case: Case = CASE, turns: int = TURNS) -> 
     }
 
 
-def _of_trl(place: Path, batch: Batch, row: int) -> tuple[float, Tensor]:
+def _of_trl(directory: Path, batch: Batch, row: int) -> tuple[float, Tensor]:
     """Seconds of one row, and its log-probs."""
-    contender, inputs = Trl(place, SETTINGS, batch, 1), padded(batch, [row])
+    contender, inputs = Trl(directory, SETTINGS, batch, 1), padded(batch, [row])
     with torch.no_grad():
         logprobs = logprobs_of(contender.model, *joined(inputs))[0]
     since = time.perf_counter()
@@ -87,9 +87,9 @@ def _of_trl(place: Path, batch: Batch, row: int) -> tuple[float, Tensor]:
     return time.perf_counter() - since, logprobs
 
 
-def _of_coevo(place: Path, batch: Batch) -> tuple[float, Tensor]:
+def _of_coevo(directory: Path, batch: Batch) -> tuple[float, Tensor]:
     """Seconds of all rows, and their log-probs, [rows, longest completion]."""
-    policy, reference = (PolicyForward(load(place / "policy").model, 1.0) for _ in range(2))
+    policy, reference = (PolicyForward(load(directory / "policy").model, 1.0) for _ in range(2))
     weights = weights_of(batch.mask, batch.episodes, batch.mask.shape[1], SETTINGS.loss.aggregation)
     found, since = torch.zeros(batch.mask.shape), time.perf_counter()
     for rows in tries(batch, range(len(batch)), TOKENS):

@@ -92,9 +92,9 @@ def joined(inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, int]:
 class Plain(Padded):
     """Transformers' forward, our loss, torch's AdamW."""
 
-    def __init__(self, place: Path, config: UpdateConfig, batch: Batch, size: int) -> None:
+    def __init__(self, directory: Path, config: UpdateConfig, batch: Batch, size: int) -> None:
         super().__init__(config, batch, size)
-        self.model, self._frozen = load(place / "policy").model, load(place / "policy").model
+        self.model, self._frozen = load(directory / "policy").model, load(directory / "policy").model
         adam = config.optimizer
         self._optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=adam.lr, betas=adam.betas, weight_decay=adam.weight_decay
@@ -116,9 +116,9 @@ class Plain(Padded):
 class Trl(Padded):
     """TRL's trainer with the batches that it would have made of these completions."""
 
-    def __init__(self, place: Path, config: UpdateConfig, batch: Batch, size: int) -> None:
+    def __init__(self, directory: Path, config: UpdateConfig, batch: Batch, size: int) -> None:
         super().__init__(config, batch, size)
-        self._trainer = grpo_trainer(place, config, max(size, GROUP))  # it wants whole groups
+        self._trainer = grpo_trainer(directory, config, max(size, GROUP))  # it wants whole groups
         self.model, self._optimizer = self._trainer.model, self._trainer.create_optimizer()
         self.model.train()
 
@@ -134,7 +134,7 @@ class Trl(Padded):
         return loss
 
 
-def grpo_trainer(place: Path, config: UpdateConfig, size: int) -> Any:
+def grpo_trainer(directory: Path, config: UpdateConfig, size: int) -> Any:
     """TRL's trainer with the settings of an update.
 
     Raises:
@@ -145,7 +145,7 @@ def grpo_trainer(place: Path, config: UpdateConfig, size: int) -> Any:
     trl, datasets = import_module("trl"), import_module("datasets")
     adam, loss = config.optimizer, config.loss
     arguments = trl.GRPOConfig(
-        output_dir=str(place / f"trl-{size}"),
+        output_dir=str(directory / f"trl-{size}"),
         use_cpu=True,
         bf16=False,
         report_to="none",
@@ -163,9 +163,9 @@ def grpo_trainer(place: Path, config: UpdateConfig, size: int) -> Any:
         weight_decay=adam.weight_decay,
     )
     nothing = datasets.Dataset.from_list([{"prompt": "x"}] * size)
-    tokenizer = load(place / "policy").tokenizer
+    tokenizer = load(directory / "policy").tokenizer
     return trl.GRPOTrainer(
-        str(place / "policy"), _no_reward, args=arguments, train_dataset=nothing, processing_class=tokenizer
+        str(directory / "policy"), _no_reward, args=arguments, train_dataset=nothing, processing_class=tokenizer
     )
 
 

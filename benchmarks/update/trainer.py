@@ -44,16 +44,18 @@ def run(bench: Bench) -> None:
 
 def measure(bench: Bench) -> BenchResult:
     """Updates by one process and by several, in turns."""
-    place = bench.workspace.root
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
+    directory = bench.workspace.root
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
     policy = policies.build(MODEL, WORDS, key("policy"))
-    policies.save(policy, place / "policy")
-    pq.write_table(SAMPLES.empty_table(), place / "nothing.parquet")
-    tokens = write_samples(place / "samples.parquet", len(policy.tokenizer))
-    with _trainer(place, 1) as (alone, ready_alone), _trainer(place, PROCESSES) as (several, ready_several):
-        turns = [[_update(it, place / "samples.parquet", turn) for it in (alone, several)] for turn in range(TURNS + 1)]
-    shutil.rmtree(place)
+    policies.save(policy, directory / "policy")
+    pq.write_table(SAMPLES.empty_table(), directory / "nothing.parquet")
+    tokens = write_samples(directory / "samples.parquet", len(policy.tokenizer))
+    with _trainer(directory, 1) as (alone, ready_alone), _trainer(directory, PROCESSES) as (several, ready_several):
+        turns = [
+            [_update(it, directory / "samples.parquet", turn) for it in (alone, several)] for turn in range(TURNS + 1)
+        ]
+    shutil.rmtree(directory)
     walls, cpus = (np.median(np.array(turns)[1:, :, column], axis=0).tolist() for column in range(2))  # one to warm up
     return {
         "parameters": sum(parameter.numel() for parameter in policy.model.parameters()),
@@ -69,13 +71,13 @@ def measure(bench: Bench) -> BenchResult:
 
 
 @contextmanager
-def _trainer(place: Path, count: int) -> Iterator[tuple[Trainer, tuple[float, float]]]:
+def _trainer(directory: Path, count: int) -> Iterator[tuple[Trainer, tuple[float, float]]]:
     """A trainer, the seconds until it had answered, and those of its busiest process."""
     config = UpdateConfig(deepspeed=DeepSpeedConfig(processes=count, tokens=TOKENS))
-    start, log = StartingPoint(place / "policy", place / "policy"), place / f"log-{count}"
+    start, log = StartingPoint(directory / "policy", directory / "policy"), directory / f"log-{count}"
     since = time.perf_counter()
     with Trainer(config, start, temperature=1.0, threads=1, log=log) as it:
-        it.update(place / "nothing.parquet", key("nothing"))
+        it.update(directory / "nothing.parquet", key("nothing"))
         yield it, (time.perf_counter() - since, max(_cpu(it)))
 
 

@@ -76,23 +76,23 @@ def report(lessons: str, found: BenchResult) -> None:
 
 def measure(bench: Bench, lessons: str) -> BenchResult:
     """Seconds of updates by all, in turns."""
-    place = bench.workspace.root
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
+    directory = bench.workspace.root
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
     config = configured(*PROMPTS[lessons])
     assert config.update is not None
     policy = untaught(config)
     played = play(config, policy)
-    save(policy, place / "policy")
-    write(place / "samples.parquet", policy, played.episodes)
-    batch = read(place / "samples.parquet")
-    with _ours(place, config.update) as ours:
+    save(policy, directory / "policy")
+    write(directory / "samples.parquet", policy, played.episodes)
+    batch = read(directory / "samples.parquet")
+    with _ours(directory, config.update) as ours:
         peers: dict[str, dict[int, Contender]] = {
-            "trl": {size: Trl(place, config.update, batch, size) for size in SIZES},
-            "torch": {size: Plain(place, config.update, batch, size) for size in SIZES},
+            "trl": {size: Trl(directory, config.update, batch, size) for size in SIZES},
+            "torch": {size: Plain(directory, config.update, batch, size) for size in SIZES},
         }
         rounds = [_round(ours, peers, extend(key("peers"), number)) for number in range(ROUNDS + 1)][1:]
-    shutil.rmtree(place)
+    shutil.rmtree(directory)
     return {name: compared(rounds, name) for name in NAMES} | {
         "parameters": parameters(policy),
         "rows": len(batch),
@@ -149,10 +149,10 @@ class _Ours:
 
 
 @contextmanager
-def _ours(place: Path, config: UpdateConfig) -> Iterator[Contender]:
-    start = StartingPoint(place / "policy", place / "policy")
-    with Trainer(config, start, temperature=1.0, threads=1, log=place / "log") as trainer:
-        yield _Ours(trainer, place / "samples.parquet")
+def _ours(directory: Path, config: UpdateConfig) -> Iterator[Contender]:
+    start = StartingPoint(directory / "policy", directory / "policy")
+    with Trainer(config, start, temperature=1.0, threads=1, log=directory / "log") as trainer:
+        yield _Ours(trainer, directory / "samples.parquet")
 
 
 def _round(ours: Contender, peers: Mapping[str, Mapping[int, Contender]], draws: Key) -> Round:

@@ -44,19 +44,19 @@ def run(bench: Bench) -> None:
 
 def measure(bench: Bench, layout: str, episodes: int = EPISODES) -> BenchResult:
     """Seconds of an update by each, after a first step on few rows."""
-    place = bench.workspace.root
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
+    directory = bench.workspace.root
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
     words = tuple(f"word{number}" for number in range(VOCABULARY - 6))
-    save(build(MODEL, words, key("turns")), place / "policy")
-    write_turns(place / "few.parquet", layout, VOCABULARY, (TURNS, TURNS), 1, 1)
-    write_turns(place / "all.parquet", layout, VOCABULARY, (TURNS, TURNS), GROUPS, episodes)
-    few, batch = read(place / "few.parquet"), read(place / "all.parquet")
-    tried = {size: _timed(Trl(place, SETTINGS, few, size))[0] for size in SIZES}
+    save(build(MODEL, words, key("turns")), directory / "policy")
+    write_turns(directory / "few.parquet", layout, VOCABULARY, (TURNS, TURNS), 1, 1)
+    write_turns(directory / "all.parquet", layout, VOCABULARY, (TURNS, TURNS), GROUPS, episodes)
+    few, batch = read(directory / "few.parquet"), read(directory / "all.parquet")
+    tried = {size: _timed(Trl(directory, SETTINGS, few, size))[0] for size in SIZES}
     best = min(tried, key=tried.__getitem__)
-    seconds, loss = _ours(place)
-    theirs, their_loss = _timed(Trl(place, SETTINGS, batch, best))
-    shutil.rmtree(place)
+    seconds, loss = _ours(directory)
+    theirs, their_loss = _timed(Trl(directory, SETTINGS, batch, best))
+    shutil.rmtree(directory)
     check_same({"coevo": loss, "trl": their_loss})
     return {
         "rows": len(batch),
@@ -70,14 +70,14 @@ def measure(bench: Bench, layout: str, episodes: int = EPISODES) -> BenchResult:
     }
 
 
-def _ours(place: Path) -> tuple[float, float]:
+def _ours(directory: Path) -> tuple[float, float]:
     """Seconds of the update by a trainer child, its check included, and the loss."""
-    pq.write_table(SAMPLES.empty_table(), place / "none.parquet")
-    start = StartingPoint(place / "policy", place / "policy")
-    with Trainer(SETTINGS, start, temperature=1.0, threads=1, log=place / "log") as trainer:
-        trainer.update(place / "none.parquet", key("turns"))
+    pq.write_table(SAMPLES.empty_table(), directory / "none.parquet")
+    start = StartingPoint(directory / "policy", directory / "policy")
+    with Trainer(SETTINGS, start, temperature=1.0, threads=1, log=directory / "log") as trainer:
+        trainer.update(directory / "none.parquet", key("turns"))
         since = time.perf_counter()
-        metrics = trainer.update(place / "all.parquet", key("turns")).metrics
+        metrics = trainer.update(directory / "all.parquet", key("turns")).metrics
         return time.perf_counter() - since, metrics["loss"]
 
 

@@ -73,18 +73,18 @@ def test_rows_are_padded_towards_their_middle(tmp_path):
     batch = samples(tmp_path)
     inputs = padded_updates.padded(batch, [0, 5])
     ids, mask, kept = padded_updates.joined(inputs)
-    for row, place in zip((0, 5), range(2), strict=True):
-        assert tuple(ids[place][mask[place].bool()].tolist()) == batch.prompts[row] + batch.completions[row]
-        assert inputs["completion_mask"][place].sum() == len(batch.completions[row])
+    for row, directory in zip((0, 5), range(2), strict=True):
+        assert tuple(ids[directory][mask[directory].bool()].tolist()) == batch.prompts[row] + batch.completions[row]
+        assert inputs["completion_mask"][directory].sum() == len(batch.completions[row])
     assert kept == max(len(batch.completions[row]) for row in (0, 5))
     assert mask[:, ids.shape[1] - kept].all()
 
 
-def samples(place):
+def samples(directory):
     policy, batch = played(tasks=2, group=3)
-    save(policy, place / "policy")
-    update_peers.write(place / "samples.parquet", policy, batch.episodes)
-    return read(place / "samples.parquet")
+    save(policy, directory / "policy")
+    update_peers.write(directory / "samples.parquet", policy, batch.episodes)
+    return read(directory / "samples.parquet")
 
 
 def test_plain_torch_does_the_update_that_the_trainer_does(tmp_path):

@@ -31,11 +31,11 @@ def shown(tmp_path_factory):
 
 def last(shown, run, name):
     """A figure of the last revision that has it."""
-    return log(run, workspace=shown.place.root)[name].dropna().iloc[-1]
+    return log(run, workspace=shown.workspace.root)[name].dropna().iloc[-1]
 
 
 def test_the_experiment_opens_with_recipe_seed_and_commit(page, shown):
-    page.goto(mlflow_pages(shown.place.root))
+    page.goto(mlflow_pages(shown.workspace.root))
     expect(page.get_by_role("button", name="Recipe, seed, commit")).to_be_visible()
     expect(page.get_by_text(RUN, exact=True)).to_be_visible()
 
@@ -50,10 +50,10 @@ def test_two_runs_compare_as_their_manifests_do(page, shown):
 
 
 def test_what_became_of_the_bank_is_a_table(page, shown):
-    wanted = [state["revision"] for state in states(shown.place.root, RUN) if 0 < admitted(state) < 10][-1]
-    before, after = (bank(f"{RUN}@{number}", workspace=shown.place.root) for number in (wanted - 1, wanted))
+    wanted = [state["revision"] for state in states(shown.workspace.root, RUN) if 0 < admitted(state) < 10][-1]
+    before, after = (bank(f"{RUN}@{number}", workspace=shown.workspace.root) for number in (wanted - 1, wanted))
     new = after.loc[after.index.difference(before.index)]
-    assert len(new) == admitted(states(shown.place.root, RUN)[wanted])
+    assert len(new) == admitted(states(shown.workspace.root, RUN)[wanted])
     page.goto(shown.enter_mlflow(page) + shown.of_run(f"/artifacts/bank/changes-r{wanted}.json"))
     rows = page.get_by_role("row").filter(has_text="admitted")
     expect(rows).to_have_count(len(new))
@@ -66,7 +66,7 @@ def admitted(state):
 
 
 def test_an_episode_is_a_trace_of_what_was_retrieved_generated_and_answered(page, shown):
-    with reading(RUN, shown.place) as opened:
+    with reading(RUN, shown.workspace) as opened:
         played = episodes_of(opened.lineage, opened.manifest.revision, opened.paths.scratch)
         episode = next(one for one in sample(played) if one.success and one.turns[0].retrieved)
         known = {entry.id: entry.strategy for entry in opened.bank().entries()}
@@ -92,7 +92,7 @@ def told(turn, known):
 
 def test_a_flow_run_has_a_line_per_revision_and_a_list_that_leads_to_their_figures(page, shown):
     shown.enter(page)
-    with reading(f"{RUN}@3", shown.place) as at:
+    with reading(f"{RUN}@3", shown.workspace) as at:
         manifest = at.manifest
     (flow_run,) = shown.ask("flow_runs/filter", flows={"name": {"any_": ["sample"]}})
     page.goto(f"{shown.prefect}/runs/flow-run/{flow_run['id']}?tab=Logs")
@@ -108,9 +108,9 @@ def test_a_flow_run_has_a_line_per_revision_and_a_list_that_leads_to_their_figur
 
 def test_a_schedule_is_shown_with_its_next_session(page, shown):
     when = ("--cron", "30 2 * * *", "--timezone", "Europe/Berlin")
-    added = coevo("schedule", "add", RUN, *when, workspace=shown.place.root)
+    added = coevo("schedule", "add", RUN, *when, workspace=shown.workspace.root)
     assert added.returncode == 0, added.stderr
-    (planned,) = json.loads(coevo("schedule", "list", "--json", workspace=shown.place.root).stdout)
+    (planned,) = json.loads(coevo("schedule", "list", "--json", workspace=shown.workspace.root).stdout)
     due = datetime.fromisoformat(planned["next"]).astimezone(UTC)
     (deployment,) = shown.ask("deployments/filter")
     shown.enter(page)

@@ -58,11 +58,11 @@ def nest(draw, lines, at):
 
 
 def garble(draw, lines, at):
-    place = draw.randrange(len(lines[at]) + 1)
+    directory = draw.randrange(len(lines[at]) + 1)
     lines[at] = (
-        lines[at][:place]
+        lines[at][:directory]
         + draw.choice(["\t", "\x00", "\ufeff", ":", "- ", "#", "&x ", "*x", "%", "@", "{", "]"])
-        + lines[at][place:]
+        + lines[at][directory:]
     )
 
 

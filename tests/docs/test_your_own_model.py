@@ -27,15 +27,15 @@ BRIEF = (
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """Directory of a random chat model, the same in each session."""
-    words, place = tokenizer("qwen3"), tmp_path_factory.mktemp("models") / "qwen3-0.6b"
+    words, directory = tokenizer("qwen3"), tmp_path_factory.mktemp("models") / "qwen3-0.6b"
     shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "head_dim": 32}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 4096}
     ends = {"eos_token_id": words.eos_token_id, "bos_token_id": None, "tie_word_embeddings": True}
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(words), **shape, **heads, **ends))
-    save(Policy(model, words), place)
-    return place
+    save(Policy(model, words), directory)
+    return directory
 
 
 def commands():

@@ -17,17 +17,17 @@ def no_servers_named(monkeypatch):
 def warmstarts(tmp_path_factory):
     """Warm starts that workspaces share, those of pytest's other processes included."""
     base = tmp_path_factory.getbasetemp()
-    place = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "warmstarts"
-    place.mkdir(exist_ok=True)
-    return place
+    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "warmstarts"
+    directory.mkdir(exist_ok=True)
+    return directory
 
 
 @pytest.fixture(scope="session")
 def workspace(tmp_path_factory, warmstarts):
     """A workspace with servers of its own."""
-    place = share(warmstarts, tmp_path_factory.mktemp("workspace"))
-    yield place
-    coevo("down", workspace=place)
+    directory = share(warmstarts, tmp_path_factory.mktemp("workspace"))
+    yield directory
+    coevo("down", workspace=directory)
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ HEAVY = ("torch", "mlflow", "prefect", "pandas", "lancedb", "dvc", "pydantic", "
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def directory(tmp_path_factory):
     root = tmp_path_factory.mktemp("api")
     small_run.build(root)
     small_run.build(root, "other", ["seed=4"], ("0000", None, "1000", "1010"))
@@ -37,17 +37,17 @@ def test_every_name_is_there_and_explained():
         _ = coevo.nothing
 
 
-def test_a_bank_is_a_frame_at_any_revision(place):
-    latest, before = (coevo.bank(name, workspace=place) for name in ("first", "first@2"))
+def test_a_bank_is_a_frame_at_any_revision(directory):
+    latest, before = (coevo.bank(name, workspace=directory) for name in ("first", "first@2"))
     assert latest.loc[small_run.MUG.id, "strategy"] == "lotus mug in drawer"
     assert before.loc[small_run.MUG.id, "strategy"] == small_run.SAFE
     assert set(latest.index) == {small_run.MUG.id, small_run.MICROWAVE.id}
     assert latest.loc[small_run.MUG.id, ["retrievals", "successes"]].tolist() == [8, 4]
-    assert coevo.bank("first@0", workspace=place).columns.tolist() == latest.columns.tolist()
+    assert coevo.bank("first@0", workspace=directory).columns.tolist() == latest.columns.tolist()
 
 
-def test_runs_and_their_figures_are_frames(place, monkeypatch):
-    monkeypatch.setenv("COEVO_WORKSPACE", str(place))
+def test_runs_and_their_figures_are_frames(directory, monkeypatch):
+    monkeypatch.setenv("COEVO_WORKSPACE", str(directory))
     assert coevo.runs().loc["first", "final_success"] == 1.0
     figures = coevo.log("first")
     assert figures.index.tolist() == [0, 1, 2, 3]
@@ -55,21 +55,21 @@ def test_runs_and_their_figures_are_frames(place, monkeypatch):
     assert coevo.log("first@1").index.tolist() == [0, 1]
 
 
-def test_a_comparison_is_a_frame(place):
-    rows = coevo.compare("other", "first", workspace=place).to_dict("records")
+def test_a_comparison_is_a_frame(directory):
+    rows = coevo.compare("other", "first", workspace=directory).to_dict("records")
     (row,) = (row for row in rows if row["equal"] == "end")
     assert (row["run"], row["against"], row["difference"], row["tasks"]) == ("first@3", "other@3", 0.5, 4)
     assert row["low"] < 0.5 < row["high"]
 
 
-def test_a_mistake_is_the_line_that_the_command_prints(place):
+def test_a_mistake_is_the_line_that_the_command_prints(directory):
     with pytest.raises(coevo.CoevoError, match="No run 'nobody'"):
-        coevo.bank("nobody", workspace=place)
+        coevo.bank("nobody", workspace=directory)
     with pytest.raises(coevo.CoevoError, match="iterations"):
-        coevo.run("homerules-grpo", {"iterations": -1}, workspace=place)
+        coevo.run("homerules-grpo", {"iterations": -1}, workspace=directory)
 
 
-def test_overrides_are_values(place, monkeypatch):
+def test_overrides_are_values(directory, monkeypatch):
     seen = []
 
     def start(config, *_):
@@ -77,7 +77,7 @@ def test_overrides_are_values(place, monkeypatch):
         return SimpleNamespace(run="mine")
 
     monkeypatch.setattr("coevo.flows.start_run.start_run", start)
-    coevo.run("homerules-coevo-rl", {"seed": 11, "evaluation.panels": ["no-bank"], "bank": None}, workspace=place)
+    coevo.run("homerules-coevo-rl", {"seed": 11, "evaluation.panels": ["no-bank"], "bank": None}, workspace=directory)
     assert (seen[0].seed, seen[0].evaluation.panels, seen[0].bank) == (11, ("no-bank",), None)
 
 
@@ -110,6 +110,6 @@ def test_an_environment_is_known_by_its_name_once_it_is_added(monkeypatch):
         coevo.add_environment(type("Half", (coevo.Environment,), {"name": "half"}))
 
 
-def test_the_frames_can_be_written(place, tmp_path):
-    coevo.bank("first", workspace=place).to_parquet(tmp_path / "bank.parquet")
-    assert json.loads(coevo.bank("first", workspace=place).to_json())["scope"][small_run.MUG.id] == "lotus"
+def test_the_frames_can_be_written(directory, tmp_path):
+    coevo.bank("first", workspace=directory).to_parquet(tmp_path / "bank.parquet")
+    assert json.loads(coevo.bank("first", workspace=directory).to_json())["scope"][small_run.MUG.id] == "lotus"

@@ -67,7 +67,7 @@ def change(copy, old, new):
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory, prefect_url):
     """The project as a git repository of its own, with a recipe that takes seconds."""
-    place = tmp_path_factory.mktemp("project") / "coevo"
+    directory = tmp_path_factory.mktemp("project") / "coevo"
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=ROOT,
@@ -75,14 +75,14 @@ def copy(tmp_path_factory, prefect_url):
         check=True,
     )
     for name in filter(None, listed.stdout.decode().split("\0")):
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, place / name, follow_symlinks=False)
-    (place / "pipeline.yaml").write_text(RECIPE)
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, directory / name, follow_symlinks=False)
+    (directory / "pipeline.yaml").write_text(RECIPE)
     for command in (["init", "--quiet"], ["add", "--all"], [*WRITER_MODEL, "commit", "--quiet", "--message", "copy"]):
-        subprocess.run(["git", *command], cwd=place, check=True)
+        subprocess.run(["git", *command], cwd=directory, check=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PREFECT_API_URL", prefect_url)
-        yield place
+        yield directory
 
 
 @pytest.mark.full

@@ -20,13 +20,13 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """A wheel of the files that git knows."""
-    place = tmp_path_factory.mktemp("wheel")
+    directory = tmp_path_factory.mktemp("wheel")
     for name in known():
-        (place / "source" / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, place / "source" / name, follow_symlinks=False)
+        (directory / "source" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, directory / "source" / name, follow_symlinks=False)
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--skip-dependency-check"]
-    subprocess.run([*build, "--outdir", place, place / "source"], check=True, capture_output=True)
-    return next(place.glob("*.whl"))
+    subprocess.run([*build, "--outdir", directory, directory / "source"], check=True, capture_output=True)
+    return next(directory.glob("*.whl"))
 
 
 def known():
@@ -130,8 +130,8 @@ def test_run_resume_package_and_serve_in_a_project_with_packages_of_these_names(
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    place = [installed.with_name("python"), "-P", "-c", "import coevo; print(coevo.__file__)"]
-    assert str(installed.parents[1]) in subprocess.check_output(place, cwd=project, text=True)
+    directory = [installed.with_name("python"), "-P", "-c", "import coevo; print(coevo.__file__)"]
+    assert str(installed.parents[1]) in subprocess.check_output(directory, cwd=project, text=True)
     try:
         coevo("run", "homerules-experience-only", *SHORT, "--name", "mine")
         coevo("resume", "mine", "--iterations", "2")

@@ -7,22 +7,22 @@ from support.lineage_driver import play, run_in
 
 
 @pytest.fixture
-def place(tmp_path):
-    place = tmp_path / "my wörk space"
-    place.mkdir()
-    return place
+def directory(tmp_path):
+    directory = tmp_path / "my wörk space"
+    directory.mkdir()
+    return directory
 
 
 @pytest.fixture(scope="session")
 def played(tmp_path_factory):
     """A workspace with a run of four revisions, 0 to 3. Nothing may change it."""
-    place = tmp_path_factory.mktemp("played")
-    play(place, 4)
-    return place
+    directory = tmp_path_factory.mktemp("played")
+    play(directory, 4)
+    return directory
 
 
 @pytest.fixture
-def run(played, place):
-    """A copy of the run, in ``place``."""
-    shutil.copytree(played, place, dirs_exist_ok=True)
-    return run_in(place)
+def run(played, directory):
+    """A copy of the run, in ``directory``."""
+    shutil.copytree(played, directory, dirs_exist_ok=True)
+    return run_in(directory)

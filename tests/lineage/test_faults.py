@@ -38,19 +38,19 @@ HARNESS = (sys.executable, fault_at.__file__)
 
 @pytest.fixture(scope="module")
 def untouched(tmp_path_factory):
-    place = tmp_path_factory.mktemp("untouched")
-    play(place, REVISIONS)
-    return states(place)
+    directory = tmp_path_factory.mktemp("untouched")
+    play(directory, REVISIONS)
+    return states(directory)
 
 
 @pytest.fixture
-def disk(place):
-    with SmallDisk(place, "8m") as disk:
+def disk(directory):
+    with SmallDisk(directory, "8m") as disk:
         yield disk
 
 
 def drive(disk, *fault):
-    command = disk.inside(*HARNESS, *fault, "--", "driver", disk.place, str(REVISIONS))
+    command = disk.inside(*HARNESS, *fault, "--", "driver", disk.directory, str(REVISIONS))
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -61,7 +61,7 @@ def copied(disk, into):
 
 def test_a_run_survives_a_full_disk_anywhere(disk, untouched, tmp_path):
     for point in POINTS:
-        done = drive(disk, f"full:{disk.place}", point)
+        done = drive(disk, f"full:{disk.directory}", point)
         assert done.returncode == 1, f"{point}: not reached"
         assert (done.stderr.count("\n"), "room" in done.stderr) == (1, True), done.stderr
         disk.make_room()
@@ -79,7 +79,7 @@ def test_where_nothing_may_be_written_a_run_stops_in_one_line_and_can_be_read(di
     done = drive(disk, "clock:0", "coevo.lineage.lineage:write_manifest@1")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
     assert "Read-only file system: make it writable" in done.stderr
-    reading = disk.inside(sys.executable, "-c", READ, *TESTS, disk.place, tmp_path / "out")
+    reading = disk.inside(sys.executable, "-c", READ, *TESTS, disk.directory, tmp_path / "out")
     read = subprocess.run(reading, capture_output=True, text=True, check=False)
     assert (read.stdout, read.stderr) == (f"{REVISIONS} ['größe', 'weights.bin']\n", "")
     disk.remount("rw")
@@ -87,19 +87,19 @@ def test_where_nothing_may_be_written_a_run_stops_in_one_line_and_can_be_read(di
     assert states(copied(disk, tmp_path / "copy")) == untouched
 
 
-def test_a_clock_that_is_set_back_changes_no_state_and_no_order(place, untouched):
+def test_a_clock_that_is_set_back_changes_no_state_and_no_order(directory, untouched):
     command = [
         *HARNESS,
         "clock:-86400",
         "coevo.lineage.lineage:Lineage.commit@3",
         "--",
         "driver",
-        place,
+        directory,
         str(REVISIONS),
     ]
     assert subprocess.run(command, check=False).returncode == 0
-    play(place, REVISIONS)
-    assert states(place) == untouched
-    times = [manifest.observed["timestamp"] for manifest in lineage_in(place).history.log()]
+    play(directory, REVISIONS)
+    assert states(directory) == untouched
+    times = [manifest.observed["timestamp"] for manifest in lineage_in(directory).history.log()]
     assert times[2] < times[1] < times[3] + 86_400_000
-    assert '"published": 4' in run_in(place).published.read_text()
+    assert '"published": 4' in run_in(directory).published.read_text()

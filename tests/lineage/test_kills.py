@@ -61,9 +61,9 @@ INSIDE_GIT = {
 """How many revisions each of these kills adds, and the locks that it leaves."""
 
 
-def drive(place, revisions=REVISIONS, kill=(), **how):
+def drive(directory, revisions=REVISIONS, kill=(), **how):
     done = subprocess.run(
-        [sys.executable, DRIVER, place, str(revisions), *kill], capture_output=True, text=True, check=False, **how
+        [sys.executable, DRIVER, directory, str(revisions), *kill], capture_output=True, text=True, check=False, **how
     )
     assert (done.stdout, done.stderr) == ("", "")
     return done.returncode
@@ -71,9 +71,9 @@ def drive(place, revisions=REVISIONS, kill=(), **how):
 
 @pytest.fixture(scope="module")
 def untouched(tmp_path_factory):
-    place = tmp_path_factory.mktemp("untouched")
-    play(place, REVISIONS)
-    return states(place)
+    directory = tmp_path_factory.mktemp("untouched")
+    play(directory, REVISIONS)
+    return states(directory)
 
 
 def test_each_revision_depends_on_the_one_before(untouched):
@@ -84,28 +84,28 @@ def test_each_revision_depends_on_the_one_before(untouched):
 
 
 @pytest.mark.full
-def test_a_run_survives_one_kill_after_another(place, untouched):
+def test_a_run_survives_one_kill_after_another(directory, untouched):
     for kill in KILLS:
-        assert drive(place, kill=[kill]) == -signal.SIGKILL, f"{kill}: not reached"
-        print(f"killed at {kill} with {len(states(place)) if run_in(place).lineage.exists() else 0} revisions")
-    play(place, REVISIONS)
-    assert states(place) == untouched
-    ledger = json.loads((run_in(place).root / "ledger.json").read_text())
+        assert drive(directory, kill=[kill]) == -signal.SIGKILL, f"{kill}: not reached"
+        print(f"killed at {kill} with {len(states(directory)) if run_in(directory).lineage.exists() else 0} revisions")
+    play(directory, REVISIONS)
+    assert states(directory) == untouched
+    ledger = json.loads((run_in(directory).root / "ledger.json").read_text())
     assert list(ledger.values()) == untouched
-    assert not play(place, REVISIONS)
+    assert not play(directory, REVISIONS)
 
 
 @pytest.mark.soak
-def test_a_run_survives_one_kill_after_another_inside_git(place, tmp_path, untouched):
-    play(place, 2)
+def test_a_run_survives_one_kill_after_another_inside_git(directory, tmp_path, untouched):
+    play(directory, 2)
     for number, (kill, (added, locks)) in enumerate(INSIDE_GIT.items()):
-        before, path = len(states(place)), git_at.path_with(kill, tmp_path / f"git {number}")
-        assert drive(place, env={"PATH": path}, process_group=0) == -signal.SIGKILL, f"{kill}: not reached"
-        found = [lock.removeprefix(".git/") for lock in Git(run_in(place).lineage).locks()]
-        assert (len(states(place)) - before, found) == (added, locks), kill
-    play(place, REVISIONS)
-    assert states(place) == untouched
-    assert not play(place, REVISIONS)
+        before, path = len(states(directory)), git_at.path_with(kill, tmp_path / f"git {number}")
+        assert drive(directory, env={"PATH": path}, process_group=0) == -signal.SIGKILL, f"{kill}: not reached"
+        found = [lock.removeprefix(".git/") for lock in Git(run_in(directory).lineage).locks()]
+        assert (len(states(directory)) - before, found) == (added, locks), kill
+    play(directory, REVISIONS)
+    assert states(directory) == untouched
+    assert not play(directory, REVISIONS)
 
 
 @pytest.mark.parametrize(
@@ -116,32 +116,32 @@ def test_a_run_survives_one_kill_after_another_inside_git(place, tmp_path, untou
         "coevo.lineage.objects.artifacts.Artifacts.checkout",
     ],
 )
-def test_recovery_needs_each_of_its_parts(place, untouched, monkeypatch, part):
-    drive(place, kill=["git:commit@3"])
+def test_recovery_needs_each_of_its_parts(directory, untouched, monkeypatch, part):
+    drive(directory, kill=["git:commit@3"])
     monkeypatch.setattr(part.replace("lineage_driver", "support.lineage_driver"), lambda *_, **__: [])
     try:
-        play(place, FEW)
+        play(directory, FEW)
     except CoevoError:
         return
-    assert states(place) != untouched[:FEW]
+    assert states(directory) != untouched[:FEW]
 
 
 @pytest.mark.full
-def test_two_runs_share_a_cache_at_the_same_time(place, untouched):
+def test_two_runs_share_a_cache_at_the_same_time(directory, untouched):
     pair = [
-        subprocess.Popen([sys.executable, DRIVER, place / name, str(FEW)], env={"PATH": "/usr/bin:/bin"})
+        subprocess.Popen([sys.executable, DRIVER, directory / name, str(FEW)], env={"PATH": "/usr/bin:/bin"})
         for name in ("one", "two")
     ]
     for name in ("one", "two"):
-        (place / name).mkdir(exist_ok=True)
+        (directory / name).mkdir(exist_ok=True)
     assert [process.wait() for process in pair] == [0, 0]
-    assert states(place / "one") == states(place / "two") == untouched[:FEW]
+    assert states(directory / "one") == states(directory / "two") == untouched[:FEW]
 
 
-def test_nothing_is_shown_even_on_a_terminal(place):
-    play(place, 1)
+def test_nothing_is_shown_even_on_a_terminal(directory):
+    play(directory, 1)
     outer, inner = pty.openpty()
-    subprocess.run([sys.executable, DRIVER, place, "3"], stdin=inner, stdout=inner, stderr=inner, check=True)
+    subprocess.run([sys.executable, DRIVER, directory, "3"], stdin=inner, stdout=inner, stderr=inner, check=True)
     os.write(inner, b"end")
     shown = b""
     while not shown.endswith(b"end"):
@@ -151,8 +151,8 @@ def test_nothing_is_shown_even_on_a_terminal(place):
     os.close(outer)
 
 
-def test_recovery_waits_for_a_git_command_that_outlived_its_process(place, tmp_path, monkeypatch):
-    play(place, 2)
+def test_recovery_waits_for_a_git_command_that_outlived_its_process(directory, tmp_path, monkeypatch):
+    play(directory, 2)
     slow = tmp_path / "bin" / "git"
     slow.parent.mkdir()
     real = subprocess.run(["which", "git"], capture_output=True, text=True, check=True).stdout.strip()
@@ -163,14 +163,14 @@ def test_recovery_waits_for_a_git_command_that_outlived_its_process(place, tmp_p
     slow.chmod(0o755)
     with monkeypatch.context() as patch:
         patch.setenv("PATH", f"{slow.parent}:/usr/bin:/bin")
-        child = subprocess.Popen([sys.executable, DRIVER, place, "3"])
+        child = subprocess.Popen([sys.executable, DRIVER, directory, "3"])
         while not (tmp_path / "began").exists():
             assert child.poll() is None
             time.sleep(0.01)
         child.kill()
         child.wait()
     assert not (tmp_path / "ended").exists()
-    recovery = play(place, 2)
+    recovery = play(directory, 2)
     assert (tmp_path / "ended").exists()
     assert recovery.tags == ("r2",)
-    assert lineage_in(place).history.head().revision == 2
+    assert lineage_in(directory).history.head().revision == 2

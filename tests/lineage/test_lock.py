@@ -25,8 +25,8 @@ with writer_lock(RunPaths(Path(sys.argv[1]))):
 
 
 @pytest.fixture
-def run(place):
-    run = RunPaths(place / "first")
+def run(directory):
+    run = RunPaths(directory / "first")
     run.root.mkdir()
     return run
 

@@ -10,8 +10,8 @@ from coevo.utilities.errors import CoevoError
 
 
 @pytest.fixture
-def cursor(place):
-    return Cursor(place / "published.json")
+def cursor(directory):
+    return Cursor(directory / "published.json")
 
 
 def test_everything_is_unpublished_at_first_and_a_cursor_goes_on_where_it_was(played, cursor):
@@ -47,18 +47,18 @@ def test_a_cursor_is_open_from_the_first_advance_until_it_is_closed(cursor):
         "\ud800",
     ],
 )
-def test_a_damaged_cursor_is_one_line_with_its_remedy(played, place, cursor, text):
+def test_a_damaged_cursor_is_one_line_with_its_remedy(played, directory, cursor, text):
     cursor.path.write_text(text, encoding="utf-8", errors="surrogatepass")
     for asked in (cursor.read, cursor.is_open, cursor.close, lambda: cursor.unpublished(lineage_in(played))):
         with pytest.raises(CoevoError) as refused:
             asked()
-        assert str(refused.value) == f"{cursor.path} is damaged: repair it with `coevo fsck {place.name} --repair`"
+        assert str(refused.value) == f"{cursor.path} is damaged: repair it with `coevo fsck {directory.name} --repair`"
 
 
 @pytest.mark.parametrize(("begun", "held"), [(True, "the last is 3"), (False, "there is none yet")])
-def test_a_cursor_ahead_of_the_history_leaves_no_revision_out_unsaid(played, place, cursor, begun, held):
+def test_a_cursor_ahead_of_the_history_leaves_no_revision_out_unsaid(played, directory, cursor, begun, held):
     cursor.advance(9)
     said = re.escape(f"{cursor.path} says that revision 9 is published, but {held}: repair it with `coevo fsck ")
     for asked in (cursor.check, cursor.unpublished):
         with pytest.raises(CoevoError, match=said):
-            asked(lineage_in(played if begun else place))
+            asked(lineage_in(played if begun else directory))

@@ -24,16 +24,18 @@ from coevo.utilities.errors import CoevoError
     ],
 )
 def test_the_status_says_how_the_last_process_ended(tmp_path, end, status, reason):
-    paths, place = small_run.build(tmp_path), Workspace(tmp_path)
+    paths, directory = small_run.build(tmp_path), Workspace(tmp_path)
     with suppress(KeyboardInterrupt, RuntimeError, CoevoError, OSError), recording_status(paths):
         record_stage(paths, "iteration 4 of 40", revision=4)
         # As after a kill: the loop has recorded no end, and no process holds the lock.
-        assert run_summary(paths, place).status == RunStatus("crashed", "iteration 4 of 40", "its process was killed")
+        assert run_summary(paths, directory).status == RunStatus(
+            "crashed", "iteration 4 of 40", "its process was killed"
+        )
         with writer_lock(paths):
-            assert run_summary(paths, place).status == RunStatus("running", "iteration 4 of 40")
+            assert run_summary(paths, directory).status == RunStatus("running", "iteration 4 of 40")
         if end is not None:
             raise end
-    found = run_summary(paths, place).status
+    found = run_summary(paths, directory).status
     stage = "iteration 4 of 40" if status == "failed" else "iteration 3 of 40"
     assert (found.status, found.stage) == (status, stage)
     assert found.reason.startswith(reason) and "\n" not in found.reason

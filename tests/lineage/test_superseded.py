@@ -43,82 +43,82 @@ def every_size_is_large():
 @pytest.fixture(scope="module")
 def played(tmp_path_factory, every_size_is_large):
     """A run of thirteen revisions, 0 to 12, each with an optimizer; of these 0, 10 and 12 keep it."""
-    place = tmp_path_factory.mktemp("thirteen")
-    play(place, 13)
-    return place
+    directory = tmp_path_factory.mktemp("thirteen")
+    play(directory, 13)
+    return directory
 
 
-def held(place):
+def held(directory):
     """Revisions whose optimizer is in the cache."""
-    cache = Cache(place / "cache")
-    contents = [manifest.artifacts["optimizer"] for manifest in lineage_in(place).history.log()]
+    cache = Cache(directory / "cache")
+    contents = [manifest.artifacts["optimizer"] for manifest in lineage_in(directory).history.log()]
     return [number for number, content in enumerate(contents) if cache.problem(content) is None]
 
 
-def remove(place):
-    return remove_superseded(Workspace(place), run_in(place))
+def remove(directory):
+    return remove_superseded(Workspace(directory), run_in(directory))
 
 
-def test_the_manifest_names_what_the_next_revision_removes(place, run):
-    log = lineage_in(place).history.log()
+def test_the_manifest_names_what_the_next_revision_removes(directory, run):
+    log = lineage_in(directory).history.log()
     assert [manifest.revision for manifest in log if manifest.until_next] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12]
     assert log[3].kept(3).keys() == {"policy", "optimizer", "episodes"}
     assert log[3].kept(12).keys() == {"policy", "episodes"}
     assert log[10].kept(12).keys() == {"policy", "optimizer", "episodes"}
 
 
-def test_a_small_optimizer_stays_in_every_revision_and_in_no_manifest(place, monkeypatch):
+def test_a_small_optimizer_stays_in_every_revision_and_in_no_manifest(directory, monkeypatch):
     monkeypatch.setattr(sparse, "LARGE", 2**30)
-    play(place, 4)
-    assert [manifest.state.get("until_next") for manifest in lineage_in(place).history.log()] == [None] * 4
-    remove(place)
-    assert held(place) == [0, 1, 2, 3]
+    play(directory, 4)
+    assert [manifest.state.get("until_next") for manifest in lineage_in(directory).history.log()] == [None] * 4
+    remove(directory)
+    assert held(directory) == [0, 1, 2, 3]
 
 
-def test_only_the_optimizer_of_the_last_and_every_tenth_revision_stays(place, run):
-    assert held(place) == list(range(13))
-    assert remove(place) > 0
-    assert held(place) == [0, 10, 12]
-    assert remove(place) == 0
-    with lineage_in(place) as lineage:
+def test_only_the_optimizer_of_the_last_and_every_tenth_revision_stays(directory, run):
+    assert held(directory) == list(range(13))
+    assert remove(directory) > 0
+    assert held(directory) == [0, 10, 12]
+    assert remove(directory) == 0
+    with lineage_in(directory) as lineage:
         assert not lineage.recover(Shelf(run.bank))
         for revision in range(13):
-            lineage.artifacts.materialise(revision, "policy", place / "out" / str(revision))
-    play(place, 14)
-    remove(place)
-    assert held(place) == [0, 10, 13]
+            lineage.artifacts.materialise(revision, "policy", directory / "out" / str(revision))
+    play(directory, 14)
+    remove(directory)
+    assert held(directory) == [0, 10, 13]
 
 
-def test_nothing_is_removed_while_another_process_may_need_it(place, run):
-    for lock in (cache_lock(place / "cache"), runs_lock(place)):
+def test_nothing_is_removed_while_another_process_may_need_it(directory, run):
+    for lock in (cache_lock(directory / "cache"), runs_lock(directory)):
         with lock:
-            assert remove(place) == 0
-    assert held(place) == list(range(13))
+            assert remove(directory) == 0
+    assert held(directory) == list(range(13))
 
 
-def test_what_another_run_keeps_stays(place, run):
-    other = run_in(place).root.with_name("other")
+def test_what_another_run_keeps_stays(directory, run):
+    other = run_in(directory).root.with_name("other")
     run.root.rename(other)  # an equal run whose last revision is 11 keeps that one's optimizer
-    play(place, 12)
-    remove_superseded(Workspace(place), Workspace(place).run("other"))
-    assert held(place) == [0, 10, 11]
+    play(directory, 12)
+    remove_superseded(Workspace(directory), Workspace(directory).run("other"))
+    assert held(directory) == [0, 10, 11]
 
 
-def test_a_kill_while_it_removes_leaves_a_run_that_the_next_removal_completes(place, run):
-    killed(DYING, place)
-    with lineage_in(place) as lineage:
+def test_a_kill_while_it_removes_leaves_a_run_that_the_next_removal_completes(directory, run):
+    killed(DYING, directory)
+    with lineage_in(directory) as lineage:
         assert not lineage.recover(Shelf(run.bank))
-    assert held(place) == [0, 10, 12]
+    assert held(directory) == [0, 10, 12]
     with pytest.raises(CoevoError, match="its optimizer was removed"):
-        lineage_in(place).artifacts.require(3)
-    play(place, 14)
-    remove(place)
-    assert held(place) == [0, 10, 13]
+        lineage_in(directory).artifacts.require(3)
+    play(directory, 14)
+    remove(directory)
+    assert held(directory) == [0, 10, 13]
 
 
-def test_rollback_names_the_nearest_revision_that_has_one(place, run):
-    remove(place)
-    with lineage_in(place) as lineage:
+def test_rollback_names_the_nearest_revision_that_has_one(directory, run):
+    remove(directory)
+    with lineage_in(directory) as lineage:
         with pytest.raises(CoevoError) as caught:
             lineage.rollback(7, Shelf(run.bank))
         assert str(caught.value) == (
@@ -136,11 +136,11 @@ def test_rollback_names_the_nearest_revision_that_has_one(place, run):
             == lineage.history.manifest(10).artifacts["optimizer"]
         )
         assert not lineage.recover(Shelf(run.bank))
-    remove(place)
-    assert held_by_number(place) == {0, 10, 14}
+    remove(directory)
+    assert held_by_number(directory) == {0, 10, 14}
 
 
-def held_by_number(place):
-    cache = Cache(place / "cache")
-    found = ((each.revision, each.artifacts.get("optimizer")) for each in lineage_in(place).history.log())
+def held_by_number(directory):
+    cache = Cache(directory / "cache")
+    found = ((each.revision, each.artifacts.get("optimizer")) for each in lineage_in(directory).history.log())
     return {number for number, content in found if content and cache.problem(content) is None}

@@ -20,12 +20,12 @@ class Damaged:
     root: Path
 
     @property
-    def place(self):
+    def workspace(self):
         return Workspace(self.root)
 
     @property
     def run(self):
-        return self.place.existing("first")
+        return self.workspace.existing("first")
 
     @property
     def lineage(self):
@@ -36,12 +36,12 @@ class Damaged:
         return done.stdout.strip()
 
     def manifest(self, revision):
-        with Lineage.open(self.lineage, self.place.cache) as lineage:
+        with Lineage.open(self.lineage, self.workspace.cache) as lineage:
             return lineage.history.manifest(revision)
 
     def stored(self, revision, artifact, file=None):
         """The cached object of an artifact's listing, or of a file in it."""
-        content, cache = self.manifest(revision).artifacts[artifact], Cache(self.place.cache)
+        content, cache = self.manifest(revision).artifacts[artifact], Cache(self.workspace.cache)
         return cache.path(content if file is None else cache.files(content)[file])
 
     def object(self, name):

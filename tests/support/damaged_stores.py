@@ -144,14 +144,14 @@ def nested_run(it):
 
 
 def warm_start_spoilt(it):
-    policy = it.place.warmstarts / "0123"
+    policy = it.workspace.warmstarts / "0123"
     policy.mkdir(parents=True)
     (policy / "weights").write_text("half")
     policy.with_suffix(".sha256").write_text("0" * 64)
 
 
 def warm_start_without_its_hash(it):
-    (it.place.warmstarts / "0123").mkdir(parents=True)
+    (it.workspace.warmstarts / "0123").mkdir(parents=True)
 
 
 FILE_MISSING = [

@@ -14,13 +14,13 @@ BALLAST = "ballast"
 
 
 class SmallDisk:
-    """Mounted at ``place``, an empty directory, for those who run ``inside``."""
+    """Mounted at ``directory``, an empty directory, for those who run ``inside``."""
 
-    def __init__(self, place, size):
-        self.place = place
+    def __init__(self, directory, size):
+        self.directory = directory
         mount = f'mount -t tmpfs -o size={size} tmpfs "$0" && echo mounted && exec cat'
         self._holder = subprocess.Popen(
-            ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, place],
+            ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, directory],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -30,7 +30,7 @@ class SmallDisk:
         assert said == "mounted\n", f"this test needs user namespaces (unshare --user --mount): {said}"
         self.pid = self._holder.pid
         """A process inside."""
-        self.outside = Path(f"/proc/{self.pid}/root{place}")
+        self.outside = Path(f"/proc/{self.pid}/root{directory}")
         """The same files, for whoever does not run inside."""
 
     def __enter__(self):
@@ -52,28 +52,28 @@ class SmallDisk:
         (self.outside / BALLAST).unlink()
 
     def remount(self, mode):
-        subprocess.run(self.inside("mount", "-o", f"remount,{mode}", self.place), check=True)
+        subprocess.run(self.inside("mount", "-o", f"remount,{mode}", self.directory), check=True)
 
     def uncover(self):
-        subprocess.run(self.inside("umount", self.place), check=True)
+        subprocess.run(self.inside("umount", self.directory), check=True)
 
 
-def cover(place):
+def cover(directory):
     """Mount a small disk over itself, read-only, from inside: while files there are open it cannot be remounted.
 
     Another thread may open one between the two commands; it does not keep it for long.
     """
-    subprocess.run(["mount", "--bind", place, place], check=True)
+    subprocess.run(["mount", "--bind", directory, directory], check=True)
     for left in reversed(range(200)):
-        done = subprocess.run(["mount", "-o", "remount,bind,ro", place], check=not left, capture_output=left > 0)
+        done = subprocess.run(["mount", "-o", "remount,bind,ro", directory], check=not left, capture_output=left > 0)
         if done.returncode == 0:
             return
         time.sleep(0.05)
 
 
-def fill(place):
-    """Leave no room where ``place`` lies."""
-    with (place / BALLAST).open("ab", buffering=0) as ballast:
+def fill(directory):
+    """Leave no room where ``directory`` lies."""
+    with (directory / BALLAST).open("ab", buffering=0) as ballast:
         for size in (1 << 16, 1):
             try:
                 while True:

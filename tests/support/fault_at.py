@@ -29,8 +29,8 @@ from coevo.utilities.errors import CoevoError
 from coevo.utilities.system_faults import fault
 
 
-def full(place):
-    fill(Path(place))
+def full(directory):
+    fill(Path(directory))
 
 
 def clock(seconds):
@@ -39,8 +39,8 @@ def clock(seconds):
     time.time_ns = lambda: real_ns() + int(shift * 1e9)
 
 
-def readonly(place):
-    cover(Path(place))
+def readonly(directory):
+    cover(Path(directory))
 
 
 def kill(pid):

@@ -61,16 +61,16 @@ def is_inside_git(kill):
     return bool(kill) and PLACE.fullmatch(kill) is not None
 
 
-def path_with(kill, place):
+def path_with(kill, directory):
     """PATH on which the git that kills comes first; it is made in a directory."""
     found = PLACE.fullmatch(kill)
     options, name, script, start = POINTS[found["point"]]
-    fill = {"here": place, "options": options.format(here=place), "start": start, "real": shutil.which("git")}
-    place.mkdir(exist_ok=True)
-    (place / "attributes").write_text("manifest.json filter=kill\n")
-    _script(place / "scripts" / name, script)
-    _script(place / "bin" / "git", WRAPPER.format(**fill, **found.groupdict()))
-    return f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    fill = {"here": directory, "options": options.format(here=directory), "start": start, "real": shutil.which("git")}
+    directory.mkdir(exist_ok=True)
+    (directory / "attributes").write_text("manifest.json filter=kill\n")
+    _script(directory / "scripts" / name, script)
+    _script(directory / "bin" / "git", WRAPPER.format(**fill, **found.groupdict()))
+    return f"{directory / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
 
 def _script(path: Path, text):

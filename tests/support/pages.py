@@ -23,21 +23,21 @@ from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store
 class Shown:
     """A workspace whose pages are up, and MLflow's ids of its runs."""
 
-    place: Workspace
+    workspace: Workspace
     prefect: str
     experiment: str
     runs: dict[str, str]
 
     def enter(self, page):
         """Open the link that ``coevo ui`` makes, as a person does who looks at Prefect's pages; returns it."""
-        link = re.search(r"http\S+/coevo/open/\S+", coevo("ui", workspace=self.place.root).stdout)[0]
+        link = re.search(r"http\S+/coevo/open/\S+", coevo("ui", workspace=self.workspace.root).stdout)[0]
         page.goto(link)
         page.wait_for_url(f"{self.prefect}/dashboard")
         return link
 
     def enter_mlflow(self, page):
         """Open the link to MLflow's pages; returns the address below which this browser sees them."""
-        page.goto(mlflow_pages(self.place.root))
+        page.goto(mlflow_pages(self.workspace.root))
         page.wait_for_url(re.compile(r"127\.0\.0\.1:\d+/[^/]+/#/"))
         return page.url.partition("/#/")[0]
 
@@ -58,7 +58,7 @@ class Shown:
 
     def ask(self, path, **body):
         """Prefect's answer, for what a page does not tell."""
-        secret = b64encode(secret_of(self.place.root).encode()).decode()
+        secret = b64encode(secret_of(self.workspace.root).encode()).decode()
         headers = {"Content-Type": "application/json", "Authorization": f"Basic {secret}"}
         request = urllib.request.Request(f"{self.prefect}/api/{path}", json.dumps(body).encode(), headers)
         with urllib.request.urlopen(request, timeout=60) as answer:
@@ -70,13 +70,13 @@ def showing(root):
     """The pages, until the block ends."""
     done = coevo("ui", "--sample", workspace=root)
     assert done.returncode == 0, done.stderr
-    place = Workspace(root / "sample")
+    workspace = Workspace(root / "sample")
     try:
-        complete(place, small_run.build(place.root, overrides=["seed=4"]))
-        mlflow = client(tracking_store(place.root))
+        complete(workspace, small_run.build(workspace.root, overrides=["seed=4"]))
+        mlflow = client(tracking_store(workspace.root))
         (experiment,) = (one for one in mlflow.search_experiments() if one.name == "homerules")
         found = mlflow.search_runs([experiment.experiment_id])
         runs = {run.data.tags["coevo.run"]: run.info.run_id for run in found}
-        yield Shown(place, urls(done.stdout)[0], experiment.experiment_id, runs)
+        yield Shown(workspace, urls(done.stdout)[0], experiment.experiment_id, runs)
     finally:
-        coevo("down", workspace=place.root)
+        coevo("down", workspace=workspace.root)

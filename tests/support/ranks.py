@@ -8,19 +8,19 @@ from pathlib import Path
 HEAVY = ["coevo.models.trainer.ranks", "coevo.models.trainer.training_session"]
 
 
-def trained(place: Path, count: int, config, updates, **paths):
-    """Metrics of updates by so many processes, which save policy and optimizer in ``place``.
+def trained(directory: Path, count: int, config, updates, **paths):
+    """Metrics of updates by so many processes, which save policy and optimizer in ``directory``.
 
     Args:
-        place: a new directory.
+        directory: a new directory.
         count: of processes.
         config: the ``UpdateConfig``.
         updates: numbers that decide the order of minibatches, an update each.
         paths: ``policy``, ``reference``, ``batch`` and perhaps ``optimizer``, and ``others``: the policy as all but the
             first process find it.
     """
-    place.mkdir()
-    work = json.dumps({"config": config.model_dump_json(), "updates": list(updates), "place": str(place)}
+    directory.mkdir()
+    work = json.dumps({"config": config.model_dump_json(), "updates": list(updates), "directory": str(directory)}
                       | {name: str(path) for name, path in paths.items()})  # fmt: skip
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(HEAVY)
@@ -30,7 +30,7 @@ def trained(place: Path, count: int, config, updates, **paths):
     for rank in ranks:
         rank.join()
     assert [rank.exitcode for rank in ranks] == [0] * count
-    return json.loads((place / "metrics.json").read_text())
+    return json.loads((directory / "metrics.json").read_text())
 
 
 def train(number: int, count: int, work: str) -> None:
@@ -40,8 +40,8 @@ def train(number: int, count: int, work: str) -> None:
     from coevo.models.trainer.training_session import TrainingSession
 
     asked = json.loads(work)
-    place = Path(asked["place"])
-    ranks.join(place / "store")
+    directory = Path(asked["directory"])
+    ranks.join(directory / "store")
     session = TrainingSession(
         config=asked["config"],
         temperature=0.8,
@@ -51,7 +51,7 @@ def train(number: int, count: int, work: str) -> None:
         optimizer=asked.get("optimizer", ""),
     )
     metrics = [session.update(asked["batch"], [update]) for update in asked["updates"]]
-    session.score(asked["batch"], str(place / "scores.parquet"))
-    session.save(str(place / "policy"), str(place / "optimizer"))
+    session.score(asked["batch"], str(directory / "scores.parquet"))
+    session.save(str(directory / "policy"), str(directory / "optimizer"))
     if number == 0:
-        (place / "metrics.json").write_text(json.dumps(metrics))
+        (directory / "metrics.json").write_text(json.dumps(metrics))

@@ -24,11 +24,11 @@ def take(shown, page, into):
     """Each page once something of it is there."""
     shown.enter(page)
     mlflow = shown.enter_mlflow(page)
-    traces = client(tracking_store(shown.place.root)).search_traces(
+    traces = client(tracking_store(shown.workspace.root)).search_traces(
         locations=[shown.experiment], filter_string="tags.`coevo.outcome` = 'success'"
     )
-    report = shown.place.root / "report.html"
-    assert coevo("report", RUN, "--output", report, workspace=shown.place.root).returncode == 0
+    report = shown.workspace.root / "report.html"
+    assert coevo("report", RUN, "--output", report, workspace=shown.workspace.root).returncode == 0
     for name, url, text in (
         ("mlflow-run", mlflow + shown.of_run(), "agent/success/seen-houses"),
         ("mlflow-bank", mlflow + shown.of_run("/artifacts/bank/changes-r3.json"), "admitted"),

@@ -19,11 +19,11 @@ def test_room_for_exactly_what_is_written_is_enough():
 
 
 def test_the_disk_is_that_of_the_nearest_folder_that_exists(tmp_path):
-    place = tmp_path / "not" / "there"
-    require_space(place, 1, "a byte")
-    with pytest.raises(CoevoError, match=rf"^{place}: a library needs 1099511627776 GiB and "):
-        require_space(place, 2**70, "a library")
-    assert not place.parent.exists()
+    directory = tmp_path / "not" / "there"
+    require_space(directory, 1, "a byte")
+    with pytest.raises(CoevoError, match=rf"^{directory}: a library needs 1099511627776 GiB and "):
+        require_space(directory, 2**70, "a library")
+    assert not directory.parent.exists()
 
 
 @pytest.mark.parametrize(

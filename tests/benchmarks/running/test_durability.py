@@ -11,8 +11,8 @@ from coevo.memory.bank.bank import Bank
 
 @pytest.mark.full
 def test_figures_of_a_bank(tmp_path):
-    place = Workspace(tmp_path)
-    figures = bank_figures(place, 300)
+    workspace = Workspace(tmp_path)
+    figures = bank_figures(workspace, 300)
     assert figures["entries"] == 300
     assert set(durability.TARGETS) - {"resume_seconds"} <= set(figures)
     assert all(value > 0 for value in figures.values())

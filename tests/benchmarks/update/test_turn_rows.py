@@ -10,10 +10,10 @@ from coevo.models.trainer.update_batch import read
 
 @pytest.fixture(scope="module")
 def batches(tmp_path_factory):
-    place = tmp_path_factory.mktemp("turns")
+    directory = tmp_path_factory.mktemp("turns")
     for number, layout in enumerate(LAYOUTS):
-        write_turns(place / f"{number}.parquet", layout, 1000, (4, 6), groups=2, episodes=2)
-    return {layout: read(place / f"{number}.parquet") for number, layout in enumerate(LAYOUTS)}
+        write_turns(directory / f"{number}.parquet", layout, 1000, (4, 6), groups=2, episodes=2)
+    return {layout: read(directory / f"{number}.parquet") for number, layout in enumerate(LAYOUTS)}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

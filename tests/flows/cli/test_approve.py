@@ -50,7 +50,7 @@ def test_the_list_fits_eighty_columns_and_breaks_no_word(coevo, waiting, eighty_
     (row,) = json.loads(coevo("approve", "--list", "--json").out)
     gate = {"difference": "+0.2188 [+0.1472, +0.2903]"}
     listed = [*pending.waiting(Workspace(waiting)), Waiting("guarded/12", "promotion", None, {"gate": gate})]
-    monkeypatch.setattr(pending, "waiting", lambda place: listed)
+    monkeypatch.setattr(pending, "waiting", lambda directory: listed)
     shown = coevo("approve", "--list").out
     words = {"homerules-coevo-rl-1@1", "admission", "guarded/12", "promotion", "[+0.1472,", "+0.2903]"}
     assert words | set(row["since"].split("T")) <= set(shown.split())

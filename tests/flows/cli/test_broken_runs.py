@@ -180,13 +180,13 @@ def test_the_others_are_pushed_and_the_fault_is_said(coevo, broken, tmp_path):
 
 
 def test_a_new_run_has_a_name_of_its_own_and_comes_after_those_that_can_be_read(copied, broken):
-    place = Workspace(copied)
+    workspace = Workspace(copied)
     config = load_recipe(RECIPE)
-    assert unfinished(RECIPE, place).paths.name == "new"
+    assert unfinished(RECIPE, workspace).paths.name == "new"
     for number, name in enumerate(KINDS, 7):
         (broken / name).rename(broken / f"{RECIPE}-{number}")
-        assert place.next_name(RECIPE) == f"{RECIPE}-{number + 1}", name
-    assert place.create(f"{RECIPE}-99", config).moment > place.existing("new").moment
+        assert workspace.next_name(RECIPE) == f"{RECIPE}-{number + 1}", name
+    assert workspace.create(f"{RECIPE}-99", config).moment > workspace.existing("new").moment
 
 
 @pytest.mark.parametrize("kind", ["dangling_link", "created_missing"])

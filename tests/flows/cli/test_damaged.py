@@ -34,9 +34,9 @@ def prune(root):
 
 
 def recover(root):
-    place = Workspace(root)
-    paths = place.existing("first")
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    workspace = Workspace(root)
+    paths = workspace.existing("first")
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         return lineage.recover(Bank(paths.bank))
 
 

@@ -27,8 +27,8 @@ SHAPE = (
 """Sizes of a small policy, for estimates without its files."""
 
 
-def tree(place):
-    return sorted(str(path) for path in Path(place).rglob("*"))
+def tree(directory):
+    return sorted(str(path) for path in Path(directory).rglob("*"))
 
 
 def test_a_dry_run_reports_and_writes_nothing(coevo, tmp_path):
@@ -57,20 +57,22 @@ WRITER_MODEL = {"type": "endpoint", "url": "http://a/v1", "model": "m"}
     ],
 )
 def test_an_writer_model_without_a_key_is_refused_before_anything_is_written(coevo, copied, tmp_path, key, said):
-    place = tmp_path / "none"
+    directory = tmp_path / "none"
     writer = f"bank.writer={{type: model-contrast, model: {json.dumps(WRITER_MODEL | {'key': key})}}}"
-    dry = coevo("run", SMALL, writer, "--dry-run", "--workspace", place)
-    elsewhere = coevo("run", SMALL, writer, "--dry-run", "--on", "1xh100", "--workspace", place)
-    started = coevo("run", SMALL, writer, "--workspace", place)
+    dry = coevo("run", SMALL, writer, "--dry-run", "--workspace", directory)
+    elsewhere = coevo("run", SMALL, writer, "--dry-run", "--on", "1xh100", "--workspace", directory)
+    started = coevo("run", SMALL, writer, "--workspace", directory)
     branched = coevo("branch", "first@2", "mine", writer)
     with pytest.raises(CoevoError, match=said):
         api.run(
-            SMALL, {"bank.writer": {"type": "model-contrast", "model": WRITER_MODEL | {"key": key}}}, workspace=place
+            SMALL,
+            {"bank.writer": {"type": "model-contrast", "model": WRITER_MODEL | {"key": key}}},
+            workspace=directory,
         )
     assert (dry.code, dry.out.splitlines()[-1]) == (1, "not ready: solve the problems above first")
     assert said in dry.out and (elsewhere.code, said in elsewhere.out) == (0, False)
     assert [(each.code, said in each.err) for each in (started, branched)] == [(2, True)] * 2
-    assert not place.exists() and not (copied / "runs/mine").exists()
+    assert not directory.exists() and not (copied / "runs/mine").exists()
     assert key.isupper() or key not in dry.out + started.err + branched.err
 
 
@@ -122,7 +124,7 @@ def test_json_has_it_all(coevo, small_workspace):
     assert said["policy"]["parameters"] == said["policy"]["trained"] == 194_432
     assert said["prompts"]["tasks"] == 8 + 4 * 192
     assert len(said["turns"]) == 2
-    assert all(place["fits"] and place["gib"] > 0 for place in said["memory"])
+    assert all(directory["fits"] and directory["gib"] > 0 for directory in said["memory"])
     assert tree(small_workspace) == before
 
 

@@ -42,8 +42,8 @@ def plays_as_the_expert(monkeypatch):
 
 
 def test_the_run_s_own_attempts_come_out_again(evaluated):
-    place, manifest = evaluated
-    found = evaluate_revision("run", EvaluationRequest(PANEL, discovery=3), place)
+    directory, manifest = evaluated
+    found = evaluate_revision("run", EvaluationRequest(PANEL, discovery=3), directory)
     metrics = manifest.state["metrics"]
     assert found.success == metrics[f"agent/success/{PANEL}"]
     assert found.discovery == {number: metrics[f"bank/discovery/{PANEL}/{number}"] for number in (1, 2, 3)}
@@ -74,8 +74,8 @@ def test_compare_evaluates_what_was_not(seldom, one, other):
 
 
 def test_types_of_tasks_add_up_to_all(evaluated):
-    place, _ = evaluated
-    found = evaluate_revision("run", EvaluationRequest(PANEL), place)
+    directory, _ = evaluated
+    found = evaluate_revision("run", EvaluationRequest(PANEL), directory)
     kinds = found.by_kind()
     assert len(kinds) > 1
     assert all({episode.task.kind for episode in part.episodes} == {kind} for kind, part in kinds.items())
@@ -84,9 +84,9 @@ def test_types_of_tasks_add_up_to_all(evaluated):
 
 @pytest.mark.parametrize("bank", ["none", "run@0"])
 def test_attempts_with_another_bank_begin_with_that(evaluated, bank):
-    place, _ = evaluated
-    blind = evaluate_revision("run", EvaluationRequest(PANEL, bank="none"), place)
-    found = evaluate_revision("run", EvaluationRequest(PANEL, bank=bank, discovery=2), place)
+    directory, _ = evaluated
+    blind = evaluate_revision("run", EvaluationRequest(PANEL, bank="none"), directory)
+    found = evaluate_revision("run", EvaluationRequest(PANEL, bank=bank, discovery=2), directory)
     assert found.discovery[1] == pytest.approx(found.success)
     assert found.success == blind.success
     assert found.discovery[2] > found.discovery[1]
@@ -140,15 +140,15 @@ def test_progress_is_on_standard_error_and_the_document_alone(evaluated, monkeyp
 
 
 def test_a_type_whose_episodes_are_all_lost_has_no_success(evaluated, monkeypatch, capsys):
-    place, _ = evaluated
-    result = evaluate_revision("run", EvaluationRequest(PANEL), place)
+    workspace, _ = evaluated
+    result = evaluate_revision("run", EvaluationRequest(PANEL), workspace)
     gone = sorted(result.by_kind())[0]
     lost = [replace(e, lost="exception: gone", success=False) if e.task.kind == gone else e for e in result.episodes]
     monkeypatch.setattr(coevo.flows.evaluate_revision, "evaluate_revision", lambda *_: replace(result, episodes=lost))
     shown = []
     for form in ([], ["--json"]):
         with pytest.raises(SystemExit):
-            main(["evaluate", "run", "--workspace", str(place.root), *form])
+            main(["evaluate", "run", "--workspace", str(workspace.root), *form])
         shown.append(capsys.readouterr().out)
     first, *others = json.loads(shown[1])["types"]
     assert (first["type"], first["success"], first["stderr"], first["lost"]) == (gone, None, None, first["tasks"])

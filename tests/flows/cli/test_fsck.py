@@ -35,11 +35,11 @@ def whole(tmp_path_factory):
     return root
 
 
-def publish(paths, place, revisions):
+def publish(paths, workspace, revisions):
     origin = paths.created.read_text().strip()
-    tracker = Tracker(tracking_store(place.root), "homerules", paths.name, origin)
+    tracker = Tracker(tracking_store(workspace.root), "homerules", paths.name, origin)
     bank = Bank(paths.bank)
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         for manifest in lineage.history.log()[:revisions]:
             commit = lineage.history.commit_hash(manifest.revision)
             tracker.publish(Publication(manifest, commit, entries_at(bank, manifest, Silent())))
@@ -171,9 +171,9 @@ def test_what_is_published_again_repeats_nothing(damaged, coevo):
 
 def test_a_run_without_a_revision_and_one_killed_before_its_first(damaged):
     config = damaged.run.read_config()
-    damaged.place.create("new", config)
-    young = damaged.place.create("young", config)
-    with Lineage.open(young.lineage, damaged.place.cache):
+    damaged.workspace.create("new", config)
+    young = damaged.workspace.create("young", config)
+    with Lineage.open(young.lineage, damaged.workspace.cache):
         (young.lineage / "manifest.json").write_text("{}")
     (finding,) = fsck(damaged.root)
     assert (finding.subject, finding.mendable) == ("young", True)

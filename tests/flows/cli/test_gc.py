@@ -241,13 +241,15 @@ def test_a_workspace_without_runs_has_nothing_to_free_and_a_run_has_to_be_there(
 
 def test_a_run_goes_on_after_it(coevo, copied):
     coevo("gc", "--keep-last", 1, "--apply")
-    place = Workspace(copied)
+    workspace = Workspace(copied)
     assert recovered(copied, "first").revision == 3
     coevo("rollback", "first", "--to", 0)
     assert retained(copied, "first") == [0, 3, 4]
     assert whole(copied, "first", 4) == whole(copied, "first", 0)
     git = ["git", "fsck", "--strict"]
-    assert subprocess.run(git, cwd=place.existing("first").lineage, capture_output=True, check=False).returncode == 0
+    assert (
+        subprocess.run(git, cwd=workspace.existing("first").lineage, capture_output=True, check=False).returncode == 0
+    )
 
 
 def test_a_rule_counts_from_the_head():

@@ -68,25 +68,25 @@ def refused(coevo, scene, tmp_path):
     """Pull into the older copy and into a new workspace; the line that both get."""
 
     def run(remote):
-        lines = [_pull(coevo, remote, place, scene) for place in (scene / "old", tmp_path / "new")]
+        lines = [_pull(coevo, remote, directory, scene) for directory in (scene / "old", tmp_path / "new")]
         assert not [path for path in (tmp_path / "new" / "runs").iterdir() if path.is_dir()]
         return lines[0]
 
     return run
 
 
-def _pull(coevo, remote, place, scene):
-    before, outside = fingerprint(place), fingerprint(scene / "outside")
-    done = coevo("pull", remote.address, "first", "--workspace", place)
+def _pull(coevo, remote, directory, scene):
+    before, outside = fingerprint(directory), fingerprint(scene / "outside")
+    done = coevo("pull", remote.address, "first", "--workspace", directory)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"coevo: remote {remote.address}: ")
     assert done.err.count("\n") == 1
     assert done.err.rstrip("\n").isprintable()
-    after = fingerprint(place)
+    after = fingerprint(directory)
     made = {name for name in after if before.get(name) != after[name] and name not in OWN}
     assert not [name for name in made if not name.startswith("cache") and name not in ("runs",)]
     # Objects under the names of their content are no harm: nothing names them.
-    objects = [place / name for name in made if (place / name).is_file()]
+    objects = [directory / name for name in made if (directory / name).is_file()]
     assert all(path.parent.name + path.stem == md5(path) for path in objects)
     assert fingerprint(scene / "outside") == outside
     return done.err

@@ -17,7 +17,7 @@ from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def path(tmp_path_factory):
     """A workspace with the runs ``first`` and ``other``, which plays in another world."""
     root = tmp_path_factory.mktemp("packages")
     policy = untrained(root / "policy")
@@ -27,19 +27,19 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def call(coevo, place, monkeypatch):
-    monkeypatch.setenv("COEVO_WORKSPACE", str(place))
+def call(coevo, path, monkeypatch):
+    monkeypatch.setenv("COEVO_WORKSPACE", str(path))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return coevo
 
 
 @pytest.mark.full
-def test_from_a_run_to_a_champion_and_back(call, place):
+def test_from_a_run_to_a_champion_and_back(call, path):
     made = call("package", "first@2", "household")
     assert (made.code, made.out.splitlines()) == (0, [
         "Registered first@2 as household/1",
-        f"Serve it with: coevo serve household/1 --workspace {place}",
-        f"Make it the champion, if it plays better: coevo promote household/1 --workspace {place}",
+        f"Serve it with: coevo serve household/1 --workspace {path}",
+        f"Make it the champion, if it plays better: coevo promote household/1 --workspace {path}",
     ]), made.err  # fmt: skip
     row = json.loads(call("package", "first", "household", "--json").out)
     assert row == {
@@ -48,14 +48,14 @@ def test_from_a_run_to_a_champion_and_back(call, place):
     crowned = call("promote", "household/1")
     assert (crowned.code, crowned.out) == (0, "household/1 is champion\n")
 
-    kept = shutil.move(place / "runs" / "first", place / "away")  # packages need no run
+    kept = shutil.move(path / "runs" / "first", path / "away")  # packages need no run
     stays = call("promote", "household/2", "--tasks", "4")
     assert stays.code == 1, stays.err
     assert "seen-houses, 4 tasks: household/2 0.000, household/1 0.000, difference +0.000 [-0.602, +0.602]" in stays.out
     assert stays.out.splitlines()[-1] == "household/1 stays champion of household"
     passed = call("promote", "household/2", "--tasks", "12", "--margin", "-0.5", "--json")
     assert (passed.code, json.loads(passed.out)["promoted"], json.loads(passed.out)["against"]) == (0, True, 1)
-    shutil.move(kept, place / "runs" / "first")
+    shutil.move(kept, path / "runs" / "first")
 
     assert "household/2 is the champion already" in call("promote", "household@champion").err
     assert call("demote", "household").out == "household/1 is champion again\n"
@@ -89,11 +89,11 @@ def test_a_mistake_is_one_line(call, arguments, message):
     assert message in result.err
 
 
-def test_a_panel_that_is_not_there_is_named(place):
+def test_a_panel_that_is_not_there_is_named(path):
     from coevo.utilities.errors import CoevoError
 
     with pytest.raises(CoevoError, match="'attic' is no panel of homerules"):
-        evaluate_endpoint("http://127.0.0.1:1", "first", EvaluationRequest("attic"), Workspace(place))
+        evaluate_endpoint("http://127.0.0.1:1", "first", EvaluationRequest("attic"), Workspace(path))
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_a_panel_that_is_not_there_is_named(place):
     ],
 )
 @pytest.mark.full
-def test_a_package_that_was_killed_and_is_repeated_is_one_version(call, place, kill, made, request):
+def test_a_package_that_was_killed_and_is_repeated_is_one_version(call, path, kill, made, request):
     name = f"killed-{request.node.callspec.indices['kill']}"
-    killed = coevo_at("package", "first@2", name, workspace=place, kill=kill)
+    killed = coevo_at("package", "first@2", name, workspace=path, kill=kill)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    registry = client(tracking_store(place))
+    registry = client(tracking_store(path))
     assert len(registry.search_model_versions(f"name='{name}'")) == made
     for _ in range(2):
         again = call("package", "first@2", name)
@@ -138,9 +138,9 @@ FOLDERS = ["100 %", "%41%20", "a#b", "#", "two words", "Üben ß", "日本 語",
 
 @pytest.mark.full
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_package_is_made_and_fetched_in_any_folder(coevo, place, tmp_path, monkeypatch, folder):
+def test_a_package_is_made_and_fetched_in_any_folder(coevo, path, tmp_path, monkeypatch, folder):
     root = tmp_path / folder
-    shutil.copytree(place, root, symlinks=True, ignore=shutil.ignore_patterns("mlflow*", "mlartifacts"))
+    shutil.copytree(path, root, symlinks=True, ignore=shutil.ignore_patterns("mlflow*", "mlartifacts"))
     monkeypatch.setenv("COEVO_WORKSPACE", str(root))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     made = coevo("package", "other@2", "household")

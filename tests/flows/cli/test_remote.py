@@ -34,10 +34,10 @@ def remote(tmp_path):
 @pytest.fixture(scope="module")
 def sent(small_workspace, tmp_path_factory):
     """A remote that has the run ``first``. Nothing may change it."""
-    place = tmp_path_factory.mktemp("sent") / "remote"
+    directory = tmp_path_factory.mktemp("sent") / "remote"
     run = Workspace(small_workspace).existing("first")
-    push(run, small_workspace / "cache", to_push(str(place)), Bank, Mock())
-    return place
+    push(run, small_workspace / "cache", to_push(str(directory)), Bank, Mock())
+    return directory
 
 
 @pytest.fixture
@@ -306,12 +306,12 @@ def test_without_names_all_runs_go_and_one_that_is_refused_stops_no_other(coevo,
     bundle.write_bytes(bundle.read_bytes()[:-50])
     (remote / "runs" / "bankless" / "lineage.bundle").write_bytes(b"")
     for options in ((), ("--json",)):
-        place = tmp_path / f"new{len(options)}"
-        done = coevo("pull", remote, *options, "--workspace", place)
+        directory = tmp_path / f"new{len(options)}"
+        done = coevo("pull", remote, *options, "--workspace", directory)
         assert done.code == 2
         assert [line.split(": remote ")[0] for line in done.err.splitlines()] == ["coevo: bankless", "coevo: first"]
         assert [row["run"] for row in json.loads(done.out)] == ["other"] if options else "other@3: " in done.out
-        assert content(place, "other") == content(source, "other")
+        assert content(directory, "other") == content(source, "other")
         again = coevo("push", remote, *options, "--workspace", source)
         assert (again.code, again.err.count("\n"), "other" in again.out) == (2, 2, True)
 

@@ -196,11 +196,11 @@ def test_hostile_text_is_quoted_and_nothing_more(coevo, tmp_path, monkeypatch):
 
 
 def test_a_rollback_and_branches_appear_as_what_they_are(coevo, copied, tmp_path):
-    place = Workspace(copied)
-    with reading("first@2", place) as source:
-        branch(source, "mine", ["iterations=9"], place)
-    paths = place.existing("first")
-    with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
+    workspace = Workspace(copied)
+    with reading("first@2", workspace) as source:
+        branch(source, "mine", ["iterations=9"], workspace)
+    paths = workspace.existing("first")
+    with writer_lock(paths), Lineage.open(paths.lineage, workspace.cache) as lineage:
         lineage.rollback(1, Bank(paths.bank))
     for run in ("first", "mine"):
         assert coevo("report", run, "--output", tmp_path / f"{run}.html").code == 0

@@ -80,13 +80,13 @@ def test_fewer_iterations_than_it_has_done_are_refused(coevo, tmp_path):
 def test_a_change_by_a_command_to_a_run_that_is_done_names_more_iterations(coevo, tmp_path, monkeypatch, tracking_uri):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking_uri)
     small_run.build(tmp_path, "mine", ["iterations=3"])
-    place = ("--workspace", tmp_path)
-    coevo("bank", "export", "mine", tmp_path / "bank.jsonl", *place)
+    directory = ("--workspace", tmp_path)
+    coevo("bank", "export", "mine", tmp_path / "bank.jsonl", *directory)
     for command, iterations in (
         (("rollback", "mine", "--to", 2), ""),
         (("rollback", "mine", "--to", 3), " --iterations 6"),
         (("bank", "retire", "mine", small_run.EDITED.id, "--reason", "wrong"), " --iterations 6"),
         (("bank", "import", "mine", tmp_path / "bank.jsonl"), " --iterations 6"),
     ):
-        done = coevo(*command, *place)
+        done = coevo(*command, *directory)
         assert f"Continue with: coevo resume mine{iterations} --workspace {tmp_path}" in done.out, done.err

@@ -22,7 +22,7 @@ def test_the_list_fits_eighty_columns_and_breaks_no_word(coevo, eighty_columns, 
     rows = [StoredSchedule(run, schedule, paused=paused, next=when, last="Completed")
             for run, when, paused in (("homerules-coevo-rl-1", due, False), ("other", None, True), ("new", None, False))
             ]  # fmt: skip
-    monkeypatch.setattr(schedules, "planned", lambda place: rows)
+    monkeypatch.setattr(schedules, "planned", lambda directory: rows)
     shown = coevo("schedule", "list").out
     words = {
         "homerules-coevo-rl-1",
@@ -41,9 +41,9 @@ def test_the_list_fits_eighty_columns_and_breaks_no_word(coevo, eighty_columns, 
 def test_no_server_starts_to_say_that_there_is_no_schedule(coevo, tmp_path, monkeypatch, database):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setattr(schedules, "use_prefect", lambda _: pytest.fail("a server starts"))
-    place = tmp_path / "workspace"
+    directory = tmp_path / "workspace"
     if database != "absent":
-        (place / "prefect").mkdir(parents=True)
-        with closing(sqlite3.connect(place / "prefect/prefect.db")) as made:
+        (directory / "prefect").mkdir(parents=True)
+        with closing(sqlite3.connect(directory / "prefect/prefect.db")) as made:
             made.execute("CREATE TABLE deployment (id TEXT)")
-    assert "No run has a schedule" in coevo("schedule", "list", "--workspace", place).out
+    assert "No run has a schedule" in coevo("schedule", "list", "--workspace", directory).out

@@ -84,7 +84,7 @@ def usual():
 
 
 @pytest.fixture
-def place(copied, tmp_path):
+def directory(copied, tmp_path):
     """Where a command runs, and its environment."""
     yield {"cwd": tmp_path, "env": {**os.environ, "COEVO_WORKSPACE": str(copied)}}
     down(copied)
@@ -92,9 +92,9 @@ def place(copied, tmp_path):
 
 @pytest.mark.full
 @pytest.mark.parametrize("arguments", mostly_soak({" ".join(each): each for each in [*COMMANDS, *WHOLE]}, *OFTEN))
-def test_a_command_shows_a_sign_of_life_before_it_loads_a_large_library(place, usual, arguments):
+def test_a_command_shows_a_sign_of_life_before_it_loads_a_large_library(directory, usual, arguments):
     loaded = set()
-    for when, line in output_of(*arguments, **place):
+    for when, line in output_of(*arguments, **directory):
         if not line.startswith(IMPORT):
             assert when < 2 + 2 * usual, line
             break
@@ -106,8 +106,8 @@ def test_a_command_shows_a_sign_of_life_before_it_loads_a_large_library(place, u
 
 @pytest.mark.full
 @pytest.mark.parametrize("arguments", WHOLE, ids=" ".join)
-def test_each_step_is_named_once(place, arguments):
-    said = [line for _, line in output_of(*arguments, **place) if not line.startswith(IMPORT)]
+def test_each_step_is_named_once(directory, arguments):
+    said = [line for _, line in output_of(*arguments, **directory) if not line.startswith(IMPORT)]
     named = [line for line in said if line.endswith(" ...")]
     assert len(named) == len(set(named)) > 1
     assert "Traceback (most recent call last):" not in said

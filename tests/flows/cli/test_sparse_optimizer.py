@@ -33,10 +33,10 @@ def workspace(made, tmp_path, monkeypatch, tracking_uri):
 
 def optimizers(root, name="first"):
     """Revisions whose optimizer is in the cache."""
-    place = Workspace(root)
-    with Lineage.open(place.run(name).lineage, place.cache) as lineage:
+    workspace = Workspace(root)
+    with Lineage.open(workspace.run(name).lineage, workspace.cache) as lineage:
         found = [(each.revision, each.artifacts.get("optimizer")) for each in lineage.history.log()]
-    return [number for number, content in found if content and Cache(place.cache).problem(content) is None]
+    return [number for number, content in found if content and Cache(workspace.cache).problem(content) is None]
 
 
 def ok(coevo, root, *arguments):
@@ -57,10 +57,10 @@ def test_fsck_gc_push_and_pull_do_not_call_it_damage(coevo, workspace, tmp_path)
 
 
 def test_a_kept_optimizer_that_is_missing_is_still_damage(workspace):
-    place = Workspace(workspace)
-    with Lineage.open(place.run("first").lineage, place.cache) as lineage:
+    opened = Workspace(workspace)
+    with Lineage.open(opened.run("first").lineage, opened.cache) as lineage:
         content = lineage.history.manifest(2).artifacts["optimizer"]
-    Cache(place.cache).remove([content])
+    Cache(opened.cache).remove([content])
     assert any("optimizer of revision 2 is missing" in finding.problem for finding in fsck(workspace, "first"))
 
 
@@ -75,8 +75,8 @@ def test_a_revision_without_its_optimizer_is_refused_unless_it_is_left_out(coevo
     assert line.endswith("--without-optimizer")
     ok(coevo, workspace, *command, "--without-optimizer")
     name = "second" if command[0] == "branch" else "first"
-    place = Workspace(workspace)
-    with Lineage.open(place.run(name).lineage, place.cache) as lineage:
+    opened = Workspace(workspace)
+    with Lineage.open(opened.run(name).lineage, opened.cache) as lineage:
         head = lineage.history.head()
         assert "optimizer" not in head.artifacts
         assert not lineage.artifacts.path("optimizer").exists()

@@ -112,8 +112,8 @@ def pulled(sent, tmp_path, coevo, monkeypatch, tracking_uri, traps):
 
 
 def test_a_rollback_is_reported_before_that_it_was_not_published(pulled, capsys):
-    place = Workspace(pulled)
-    restore(place, place.existing("first"), 2, lambda line: print(line, file=sys.stderr))
+    workspace = Workspace(pulled)
+    restore(workspace, workspace.existing("first"), 2, lambda line: print(line, file=sys.stderr))
     done, warning = capsys.readouterr().err.splitlines()
     assert done.startswith("Rolled back to revision 2; recorded as first@4")
     assert warning.startswith("coevo: not published: ")
@@ -265,12 +265,12 @@ def test_control_characters_in_a_value_are_shown_as_such(tmp_path, refused):
 def test_a_session_of_a_run_whose_settings_have_changed_meanwhile_runs_nothing(pulled, traps):
     from coevo.flows.sessions.scheduled_session import play
 
-    place = Workspace(pulled)
-    paths = place.existing("first")
-    place.trust.confirm("first", chosen(paths.read_config()))
+    workspace = Workspace(pulled)
+    paths = workspace.existing("first")
+    workspace.trust.confirm("first", chosen(paths.read_config()))
     rewrite(pulled, "env", options={"a": 2})
     with pytest.raises(CoevoError, match=r'env\.options = \{"a": 2\}.* add --trust env\.options '):
-        play(place, paths, None, 3, None)
+        play(workspace, paths, None, 3, None)
     assert marks(traps) == []
 
 

@@ -58,8 +58,8 @@ def test_the_insides_of_a_package_that_adds_an_environment_are_not(tmp_path, mon
 
     with patience("the check", 0.2):
         wait()
-    place = re.escape(f"{tmp_path / 'plug_in_that_waits.py'}, line 4, in wait")
-    assert re.match(f"the check has taken 0.2 s, and is at {place}; ", capsys.readouterr().err)
+    directory = re.escape(f"{tmp_path / 'plug_in_that_waits.py'}, line 4, in wait")
+    assert re.match(f"the check has taken 0.2 s, and is at {directory}; ", capsys.readouterr().err)
 
 
 def test_code_of_coevo_is_left_out(capsys):

@@ -93,9 +93,9 @@ def test_a_run_is_not_sent_to_what_it_lacks(parts, missing):
 
 
 def test_a_finished_run_is_summed_up(tmp_path, capsys):
-    place = Workspace(tmp_path)
+    workspace = Workspace(tmp_path)
     build(tmp_path)
-    summarise(place, place.existing("first"))
+    summarise(workspace, workspace.existing("first"))
     shown = capsys.readouterr().out
     assert "seen-houses" in shown
     assert "lotus heat with microwave" in shown

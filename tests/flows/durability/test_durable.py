@@ -97,7 +97,7 @@ def test_a_run_with_nothing_left_to_do_says_so(workspace, untouched):
 
 
 def test_nothing_kept_is_a_pickle(workspace, warmstarts, untouched):
-    kept = [path for place in (workspace, warmstarts) for path in place.rglob("*") if path.is_file()]
+    kept = [path for directory in (workspace, warmstarts) for path in directory.rglob("*") if path.is_file()]
     assert not [path for path in kept if path.suffix in {".pkl", ".pickle", ".pt", ".pth", ".bin", ".joblib"}]
     # A pickle of protocol 2 or later, or a zip archive as torch.save writes it.
     assert not [path for path in kept if path.read_bytes()[:2] in (b"\x80\x02", b"\x80\x04", b"\x80\x05", b"PK")]

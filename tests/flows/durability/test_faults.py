@@ -55,9 +55,9 @@ def surroundings(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory, warmstarts):
-    place = share(warmstarts, tmp_path_factory.mktemp("faults") / "Übung 1" / "räum e")
-    yield place
-    coevo("down", workspace=place)
+    directory = share(warmstarts, tmp_path_factory.mktemp("faults") / "Übung 1" / "räum e")
+    yield directory
+    coevo("down", workspace=directory)
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +91,9 @@ def test_a_finished_run_s_resume_publishes_what_is_left(bereft, workspace, monke
 
 def on(disk, *arguments, what="full", at=None):
     """A command on a disk, to which something happens at ``at``."""
-    what = what if what.startswith("die") else f"{what}:{disk.place}"
+    what = what if what.startswith("die") else f"{what}:{disk.directory}"
     fault = (what, at) if at else ()
-    environment = os.environ | {"COEVO_WORKSPACE": str(disk.place)}
+    environment = os.environ | {"COEVO_WORKSPACE": str(disk.directory)}
     line = (fault_at.__file__, *fault, "--", "coevo", *arguments)
     done = warm.run(*line, environment=environment, timeout=600, within=disk.pid)
     print(done.stdout, done.stderr)
@@ -112,7 +112,7 @@ sys.stdin.read()
 @contextmanager
 def locked_database(disk):
     """Another process has MLflow's database in an exclusive transaction."""
-    command = disk.inside(sys.executable, "-c", LOCK, disk.place / "mlflow.db")
+    command = disk.inside(sys.executable, "-c", LOCK, disk.directory / "mlflow.db")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "locked\n"
         yield

@@ -60,9 +60,9 @@ MORE = {
 @pytest.fixture(scope="module")
 def given(tmp_path_factory):
     """A small policy in a directory, for adapters."""
-    place = tmp_path_factory.mktemp("given")
-    save(build(CONFIG.policy, (*environment().vocabulary, *CONTEXT_WORDS), key(2)), place)
-    return place
+    directory = tmp_path_factory.mktemp("given")
+    save(build(CONFIG.policy, (*environment().vocabulary, *CONTEXT_WORDS), key(2)), directory)
+    return directory
 
 
 def run_each(cases, workspace, given):

@@ -58,24 +58,24 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def place(made, tmp_path):
+def directory(made, tmp_path):
     return shutil.copytree(made, tmp_path / "place")
 
 
-def killed(place, command, kill):
-    done = coevo(*command, workspace=place, kill=kill)
+def killed(directory, command, kill):
+    done = coevo(*command, workspace=directory, kill=kill)
     assert done.returncode == -signal.SIGKILL, f"{kill}: not reached\n{done.stdout}{done.stderr}"
 
 
-def done(place, command):
+def done(directory, command):
     """Run a command to its end, in this process."""
     with pytest.raises(SystemExit) as stopped:
-        main([*command, "--workspace", str(place)])
+        main([*command, "--workspace", str(directory)])
     assert stopped.value.code == 0
 
 
-def names(place, run):
-    with Lineage.open(place / "runs" / run / "lineage", place / "cache") as lineage:
+def names(directory, run):
+    with Lineage.open(directory / "runs" / run / "lineage", directory / "cache") as lineage:
         kept = [lineage.history.manifest(revision) for revision in lineage.history.retained()]
     return {name: {m.versions[name]: m.tables[name] for m in kept} for name in kept[0].tables}
 
@@ -83,52 +83,52 @@ def names(place, run):
 @pytest.fixture(scope="module")
 def collected(made, tmp_path_factory):
     """Objects that an undisturbed gc leaves."""
-    place = shutil.copytree(made, tmp_path_factory.mktemp("collected") / "place")
-    done(place, GC)
-    return Cache(place / "cache").objects().keys()
+    directory = shutil.copytree(made, tmp_path_factory.mktemp("collected") / "place")
+    done(directory, GC)
+    return Cache(directory / "cache").objects().keys()
 
 
 @pytest.mark.parametrize("kill", mostly_soak(GC_KILLS, GC_KILLS[0], GC_KILLS[4]))
-def test_a_killed_gc_is_completed_by_the_next(made, place, collected, kill):
-    killed(place, GC, kill)
+def test_a_killed_gc_is_completed_by_the_next(made, directory, collected, kill):
+    killed(directory, GC, kill)
     for run in RUNS:
-        assert recovered(place, run).revision == 3
-        for revision in retained(place, run):
-            assert whole(place, run, revision) == whole(made, run, revision)
-    done(place, GC)
-    assert [retained(place, run) for run in RUNS] == [[0, 3]] * 2
-    assert Cache(place / "cache").objects().keys() == collected
-    assert [surplus(place / "runs" / run / "bank", names(place, run)) for run in RUNS] == [[], []]
+        assert recovered(directory, run).revision == 3
+        for revision in retained(directory, run):
+            assert whole(directory, run, revision) == whole(made, run, revision)
+    done(directory, GC)
+    assert [retained(directory, run) for run in RUNS] == [[0, 3]] * 2
+    assert Cache(directory / "cache").objects().keys() == collected
+    assert [surplus(directory / "runs" / run / "bank", names(directory, run)) for run in RUNS] == [[], []]
     for run in RUNS:
-        assert not list((place / "runs" / run / "scratch").glob("*"))
+        assert not list((directory / "runs" / run / "scratch").glob("*"))
         for revision in (0, 3):
-            assert whole(place, run, revision) == whole(made, run, revision)
+            assert whole(directory, run, revision) == whole(made, run, revision)
 
 
 @pytest.mark.parametrize("kill", mostly_soak(BRANCH_KILLS, BRANCH_KILLS[1], BRANCH_KILLS[5]))
-def test_a_killed_branch_leaves_no_run_and_can_be_repeated(made, place, kill):
-    killed(place, BRANCH, kill)
-    assert [run.name for run in Workspace(place).runs()] == list(RUNS)
-    assert whole(place, "first", 2) == whole(made, "first", 2)
-    done(place, BRANCH)
-    done(place, ("gc", "--apply"))
-    assert sorted(path.name for path in (place / "runs").iterdir()) == ["first", "mine", "other"]
-    assert recovered(place, "mine").revision == 3
-    assert whole(place, "mine", 3) == whole(made, "first", 2)
+def test_a_killed_branch_leaves_no_run_and_can_be_repeated(made, directory, kill):
+    killed(directory, BRANCH, kill)
+    assert [run.name for run in Workspace(directory).runs()] == list(RUNS)
+    assert whole(directory, "first", 2) == whole(made, "first", 2)
+    done(directory, BRANCH)
+    done(directory, ("gc", "--apply"))
+    assert sorted(path.name for path in (directory / "runs").iterdir()) == ["first", "mine", "other"]
+    assert recovered(directory, "mine").revision == 3
+    assert whole(directory, "mine", 3) == whole(made, "first", 2)
 
 
-def test_a_branch_that_was_killed_after_its_rename_is_whole(made, place):
-    killed(place, BRANCH, "pathlib:Path.rename@2+")
-    assert recovered(place, "mine").observed["branched_from"] == {"run": "first", "revision": 2}
-    assert whole(place, "mine", 3) == whole(made, "first", 2)
+def test_a_branch_that_was_killed_after_its_rename_is_whole(made, directory):
+    killed(directory, BRANCH, "pathlib:Path.rename@2+")
+    assert recovered(directory, "mine").observed["branched_from"] == {"run": "first", "revision": 2}
+    assert whole(directory, "mine", 3) == whole(made, "first", 2)
 
 
 @pytest.mark.parametrize("kill", mostly_soak([*ROLLBACK_KILLS], *[*ROLLBACK_KILLS][::3]))
-def test_a_killed_rollback_happened_or_did_not(made, place, kill):
+def test_a_killed_rollback_happened_or_did_not(made, directory, kill):
     head = ROLLBACK_KILLS[kill]
-    killed(place, ROLLBACK, kill)
-    assert recovered(place, "first").revision == head
-    assert whole(place, "first", head) == whole(made, "first", 3 if head == 3 else 1)
-    done(place, ("rollback", "first", "--to", "3"))
-    assert recovered(place, "first").revision == head + 1
-    assert whole(place, "first", head + 1) == whole(made, "first", 3)
+    killed(directory, ROLLBACK, kill)
+    assert recovered(directory, "first").revision == head
+    assert whole(directory, "first", head) == whole(made, "first", 3 if head == 3 else 1)
+    done(directory, ("rollback", "first", "--to", "3"))
+    assert recovered(directory, "first").revision == head + 1
+    assert whole(directory, "first", head + 1) == whole(made, "first", 3)

@@ -19,26 +19,26 @@ from coevo.memory.bank.bank import Bank
 from coevo.utilities.errors import CoevoError
 
 
-def recovers_from_a_killed_git(place, paths):
+def recovers_from_a_killed_git(workspace, paths):
     """A run continues although a git command was killed while it held the index."""
     holder = subprocess.Popen(["git", "update-index", "--stdin"], cwd=paths.lineage, stdin=subprocess.PIPE)
     while not (paths.lineage / ".git" / "index.lock").exists():
         assert holder.poll() is None
     holder.kill()
     holder.communicate()
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         bank = Bank(paths.bank)
         lineage.recover(bank)
         assert lineage.rollback(1, bank).restored_from == 1
 
 
-def refuses_damaged_weights(place, paths):
+def refuses_damaged_weights(workspace, paths):
     """Weights that are not what their hash says never become a revision."""
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         content = lineage.history.manifest(1).artifacts["policy"]
-        listing = (place.cache / "files" / "md5" / content[:2] / content[2:]).read_text()
+        listing = (workspace.cache / "files" / "md5" / content[:2] / content[2:]).read_text()
         name = listing.partition('"md5": "')[2][:32]
-        weights = place.cache / "files" / "md5" / name[:2] / name[2:]
+        weights = workspace.cache / "files" / "md5" / name[:2] / name[2:]
         weights.chmod(0o644)
         weights.write_bytes(bytes(weights.stat().st_size))
         weights.chmod(0o444)
@@ -47,15 +47,15 @@ def refuses_damaged_weights(place, paths):
         assert lineage.history.head().revision == 3
 
 
-def publishes_what_was_committed(place, paths):
+def publishes_what_was_committed(workspace, paths):
     """Every revision reaches MLflow, whoever died before."""
-    complete(place, paths)
-    client = MlflowClient(f"sqlite:///{place.root / 'mlflow.db'}")
+    complete(workspace, paths)
+    client = MlflowClient(f"sqlite:///{workspace.root / 'mlflow.db'}")
     runs = client.search_runs([each.experiment_id for each in client.search_experiments()])
     assert [run.data.tags["coevo.revision"] for run in runs] == ["3"]
 
 
-def has_one_writer(place, paths):
+def has_one_writer(workspace, paths):
     """Nobody writes to a run that somebody else writes to."""
     with writer_lock(paths):
         try:
@@ -76,20 +76,20 @@ SAFEGUARDS = {
 
 
 @pytest.fixture
-def place(built, tmp_path, monkeypatch):
+def workspace(built, tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return Workspace(shutil.copytree(built, tmp_path / "copy"))
 
 
 @pytest.mark.parametrize("safeguard", SAFEGUARDS)
-def test_the_promise_holds_with_its_safeguard(place, safeguard):
+def test_the_promise_holds_with_its_safeguard(workspace, safeguard):
     promise, _ = SAFEGUARDS[safeguard]
-    promise(place, place.existing("first"))
+    promise(workspace, workspace.existing("first"))
 
 
 @pytest.mark.parametrize("safeguard", SAFEGUARDS)
-def test_without_it_the_promise_is_broken(place, safeguard, monkeypatch):
+def test_without_it_the_promise_is_broken(workspace, safeguard, monkeypatch):
     promise, part = SAFEGUARDS[safeguard]
     monkeypatch.setattr(part, lambda *_, **__: [])
     with pytest.raises((AssertionError, CoevoError, StopIteration)):
-        promise(place, place.existing("first"))
+        promise(workspace, workspace.existing("first"))

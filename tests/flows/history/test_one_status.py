@@ -62,9 +62,9 @@ def test_a_run_says_the_same_of_itself_everywhere_at_every_stage(tmp_path):
     assert same_everywhere(tmp_path, "dead")["status"] == "finished"
 
 
-def tracked_soon(place, run):
+def tracked_soon(directory, run):
     """Return True if MLflow has the run by now."""
     try:
-        return bool(tracked(place, run))
+        return bool(tracked(directory, run))
     except (ValueError, sqlite3.Error):
         return False

@@ -49,11 +49,11 @@ def configured(recipe):
     )
 
 
-def novice_of(config, place):
+def novice_of(config, directory):
     """A policy that has been shown how to act; those of the household have one shape, and are made once."""
     other = load_recipe(SHOWN[teaches(config) is not None]) if config.env.type == "homerules" else config
     assert config.policy == other.policy
-    return novice(other, place)
+    return novice(other, directory)
 
 
 def staged(config):

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.full
 
 
 @pytest.fixture
-def place(prefect_workspace, tmp_path, monkeypatch):
+def workspace(prefect_workspace, tmp_path, monkeypatch):
     """A workspace whose Prefect server nobody has named; MLflow's store is elsewhere."""
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
     for name in ("PREFECT_API_URL", "PREFECT_HOME", *CLIENT):
@@ -35,11 +35,11 @@ def page_of(version, url):
     return [each.data for each in found if each.key == key_of(version.name, "approval")]
 
 
-def test_a_first_champion_that_waits_has_its_page(place, tmp_path, prefect_url):
-    store = tracking_store(place.root)
+def test_a_first_champion_that_waits_has_its_page(workspace, tmp_path, prefect_url):
+    store = tracking_store(workspace.root)
     placement = Placement(client(store).create_experiment("first", artifact_location=store.artifacts), None)
     version = register(store, "first-of-all", packaged(tmp_path), placement, {ASKS: "person"})
-    assert promote(version.name, PromotionTerms(), place).waits
+    assert promote(version.name, PromotionTerms(), workspace).waits
     assert champion(store, version.model) is None
     (page,) = page_of(version, prefect_url)
     assert page.startswith("# first\\-of\\-all/1 waits for approval")

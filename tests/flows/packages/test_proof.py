@@ -29,30 +29,30 @@ SCRIPT = 'open({marker!r}, "w").close()\n'
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def workspace(tmp_path_factory):
     """A workspace that has registered one package, which is champion."""
-    place = Workspace(tmp_path_factory.mktemp("registry"))
+    workspace = Workspace(tmp_path_factory.mktemp("registry"))
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        store = tracking_store(place.root)
+        store = tracking_store(workspace.root)
         own = packaged(tmp_path_factory.mktemp("own"))
         placement = Tracker(store, "homerules", "first", "abc").placement()
         register(store, MODEL, own, placement, {})
-        assert promote(f"{MODEL}/1", PromotionTerms(), place).passed
-        yield place
+        assert promote(f"{MODEL}/1", PromotionTerms(), workspace).passed
+        yield workspace
 
 
 @pytest.fixture
-def store(place):
-    return tracking_store(place.root)
+def store(workspace):
+    return tracking_store(workspace.root)
 
 
 @pytest.fixture
-def forge(place, store, tmp_path):
+def forge(workspace, store, tmp_path):
     """Register a version with other files, as a client of MLflow can, and make it champion by its alias."""
 
     def forging(change=None, source=None):
-        folder = place.root / "mlartifacts" / "homerules" / f"forged-{tmp_path.name}"
+        folder = workspace.root / "mlartifacts" / "homerules" / f"forged-{tmp_path.name}"
         copied = fetch(store, Registered(MODEL, 1), folder)
         if change is not None:
             change(copied)
@@ -125,32 +125,32 @@ PLACES = ("file:/etc", "file:///etc/ssl", "/etc", "./mlruns/0/x", "models:/m-1",
 """Sources of a version outside of the workspace's artifacts."""
 
 
-def serve_it(place, version):
-    with serve(f"{version.model}@champion", Address(), DEFAULT, place):
+def serve_it(workspace, version):
+    with serve(f"{version.model}@champion", Address(), DEFAULT, workspace):
         pass
 
 
-def demote_to(place, version):
-    client(tracking_store(place.root)).set_registered_model_alias(MODEL, "champion", "1")
-    client(tracking_store(place.root)).set_registered_model_tag(MODEL, HISTORY, f"{version.version} 1")
-    demote(MODEL, place)
+def demote_to(workspace, version):
+    client(tracking_store(workspace.root)).set_registered_model_alias(MODEL, "champion", "1")
+    client(tracking_store(workspace.root)).set_registered_model_tag(MODEL, HISTORY, f"{version.version} 1")
+    demote(MODEL, workspace)
 
 
-def approve(place, version):
-    registry = client(tracking_store(place.root))
+def approve(workspace, version):
+    registry = client(tracking_store(workspace.root))
     registry.set_registered_model_alias(MODEL, "champion", "1")
     for name, value in ((APPROVAL, "waiting"), (OVER, "1")):
         registry.set_model_version_tag(MODEL, str(version.version), name, value)
-    decide_model(version.name, Vote(True, "ada"), place)
+    decide_model(version.name, Vote(True, "ada"), workspace)
 
 
-def challenge(place, version):
-    client(tracking_store(place.root)).set_registered_model_alias(MODEL, "champion", "1")
-    promote(version.name, PromotionTerms(None, 2, -2.0), place)
+def challenge(workspace, version):
+    client(tracking_store(workspace.root)).set_registered_model_alias(MODEL, "champion", "1")
+    promote(version.name, PromotionTerms(None, 2, -2.0), workspace)
 
 
-def defend(place, version):
-    promote(f"{MODEL}/1", PromotionTerms(None, 2, -2.0), place)
+def defend(workspace, version):
+    promote(f"{MODEL}/1", PromotionTerms(None, 2, -2.0), workspace)
 
 
 COMMANDS = {
@@ -171,37 +171,37 @@ def refused(call):
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_other_files_are_refused_before_they_are_loaded(place, store, forge, tmp_path, change):
+def test_other_files_are_refused_before_they_are_loaded(workspace, store, forge, tmp_path, change):
     alter, said = CHANGES[change]
     version = forge(alter)
     with pytest.raises(CoevoError, match=said):
-        prove(store, [version], tmp_path, place)
+        prove(store, [version], tmp_path, workspace)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_command_acts_on_a_package_that_was_not_made_here(place, store, forge, command):
+def test_no_command_acts_on_a_package_that_was_not_made_here(workspace, store, forge, command):
     version = forge(weights)
-    line = refused(lambda: COMMANDS[command](place, version))
+    line = refused(lambda: COMMANDS[command](workspace, version))
     assert "no `coevo package` of this workspace made it" in line
     assert "--trust package" in line
     assert champion(store, MODEL) in (1, version.version)
-    assert not any((place.root / "scratch").glob("*"))
+    assert not any((workspace.root / "scratch").glob("*"))
 
 
 @pytest.mark.parametrize("source", PLACES)
-def test_files_outside_of_the_registry_are_not_read(place, store, forge, tmp_path, source, monkeypatch):
+def test_files_outside_of_the_registry_are_not_read(workspace, store, forge, tmp_path, source, monkeypatch):
     monkeypatch.chdir(tmp_path)  # MLflow's client looks for some in a store of its own
     with suppress(Exception):  # MLflow itself refuses some
         version = forge(source=source)
-        assert "the files of household/" in refused(lambda: prove(store, [version], tmp_path, place))
+        assert "the files of household/" in refused(lambda: prove(store, [version], tmp_path, workspace))
     assert not any(tmp_path.rglob("hostname"))
 
 
-def test_a_link_among_the_files_is_not_followed_later(place, store, forge, tmp_path):
-    refused(lambda: prove(store, [forge(link)], tmp_path, place))
+def test_a_link_among_the_files_is_not_followed_later(workspace, store, forge, tmp_path):
+    refused(lambda: prove(store, [forge(link)], tmp_path, workspace))
 
 
-def test_the_script_of_a_registered_model_never_runs(place, store, forge, tmp_path):
+def test_the_script_of_a_registered_model_never_runs(workspace, store, forge, tmp_path):
     marker = str(tmp_path / "ran")
 
     def script(model):
@@ -209,37 +209,39 @@ def test_the_script_of_a_registered_model_never_runs(place, store, forge, tmp_pa
             file.write_text(SCRIPT.format(marker=marker))
 
     version = forge(script)
-    with serve(f"{MODEL}@champion", Address(), DEFAULT, place) as served:
+    with serve(f"{MODEL}@champion", Address(), DEFAULT, workspace) as served:
         assert served.name == version.name
     assert not Path(marker).exists()
 
 
 @pytest.mark.parametrize("tag", ["x", "1 x", "-1 1", "1e3 1", "9" * 5000 + " 1", "\u0661 1"])
-def test_a_history_that_others_wrote_is_refused_in_one_line(place, store, forge, tag):
+def test_a_history_that_others_wrote_is_refused_in_one_line(workspace, store, forge, tag):
     client(store).set_registered_model_tag(MODEL, HISTORY, tag)
-    assert "coevo.champions names no version" in refused(lambda: demote(MODEL, place))
+    assert "coevo.champions names no version" in refused(lambda: demote(MODEL, workspace))
 
 
-def test_a_digest_is_confirmed_by_name_for_one_version_and_one_content(place, store, forge, tmp_path):
+def test_a_digest_is_confirmed_by_name_for_one_version_and_one_content(workspace, store, forge, tmp_path):
     version = forge(weights)
     for number, folder in enumerate(("first", "second")):  # asked once, kept
         (tmp_path / folder).mkdir()
         consent = consent_by(None if number else "package", ask=False)
-        (package,) = prove(store, [version], tmp_path / folder, place, consent)
+        (package,) = prove(store, [version], tmp_path / folder, workspace, consent)
         assert isinstance(package, Package)
-    weights_again = place.root / "mlartifacts" / "homerules" / f"forged-{tmp_path.name}"
+    weights_again = workspace.root / "mlartifacts" / "homerules" / f"forged-{tmp_path.name}"
     file = next(weights_again.rglob("model.safetensors"))
     file.write_bytes(file.read_bytes()[:-1] + b"\7")
     (tmp_path / "third").mkdir()
-    assert "--trust package" in refused(lambda: prove(store, [version], tmp_path / "third", place))
+    assert "--trust package" in refused(lambda: prove(store, [version], tmp_path / "third", workspace))
     assert "no setting to confirm matches" in refused(
-        lambda: prove(store, [find(store, f"{MODEL}/1")], tmp_path / "third", place, consent_by("package", ask=False))
+        lambda: prove(
+            store, [find(store, f"{MODEL}/1")], tmp_path / "third", workspace, consent_by("package", ask=False)
+        )
     )
 
 
-def test_a_copy_of_the_workspace_still_knows_its_own_packages(place, tmp_path):
+def test_a_copy_of_the_workspace_still_knows_its_own_packages(workspace, tmp_path):
     copied = tmp_path / "copy"
-    shutil.copytree(place.root, copied, ignore=shutil.ignore_patterns("scratch"))
+    shutil.copytree(workspace.root, copied, ignore=shutil.ignore_patterns("scratch"))
     (tmp_path / "into").mkdir()
     store = tracking_store(copied)
     (package,) = prove(store, [Registered(MODEL, 1)], tmp_path / "into", Workspace(copied))

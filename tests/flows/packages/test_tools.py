@@ -20,7 +20,7 @@ REQUEST = EvaluationRequest("seen-houses", 3)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def directory(tmp_path_factory):
     """A workspace with a run whose policy calls a tool at every turn, and one whose policy never acts."""
     root = tmp_path_factory.mktemp("tools")
     for name, text in (("calls", CALL), ("idles", "hm")):
@@ -42,12 +42,12 @@ def said(evaluation):
 
 
 @pytest.mark.parametrize(("run", "turns"), [("calls", 4), ("idles", 3)])
-def test_episodes_through_the_endpoint_are_those_that_are_played_here(place, run, turns):
-    here = said(evaluate_revision(run, REQUEST, place))
+def test_episodes_through_the_endpoint_are_those_that_are_played_here(directory, run, turns):
+    here = said(evaluate_revision(run, REQUEST, directory))
     row = {"instruction": "heat mug", "observation": "at hall"}
     idle = {"observation": "at hall", "action": "", "feedback": ""}
-    with serve(run, Address(), DEFAULT, place) as server:
-        assert said(evaluate_endpoint(server.url, run, REQUEST, place)) == here
+    with serve(run, Address(), DEFAULT, directory) as server:
+        assert said(evaluate_endpoint(server.url, run, REQUEST, directory)) == here
         status, body = post(server.url, rows(row, {**row, "history": [idle] * 2}))
     assert [len(played) for *_, played in here] == [turns] * 3
     assert [truncated for truncated, *_ in here] == [True] * 3

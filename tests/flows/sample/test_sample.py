@@ -13,10 +13,10 @@ from coevo.flows.sample.pack import pack
 from coevo.lineage.workspace import Workspace
 
 
-def told(place, run):
+def told(directory, run):
     """Text of its report."""
-    with reading(run, place) as opened:
-        return page(facts(opened, place))
+    with reading(run, directory) as opened:
+        return page(facts(opened, directory))
 
 
 def test_a_run_reads_elsewhere_as_it_did_though_it_has_no_weights(tmp_path):
@@ -42,17 +42,17 @@ def test_the_archive_is_the_same_whenever_it_is_made(tmp_path):
 
 
 def test_what_is_there_is_left_alone(tmp_path):
-    place = unpack(tmp_path)
-    (place.root / "mine").write_text("kept")
-    assert unpack(tmp_path) == place
-    assert (place.root / "mine").read_text() == "kept"
+    workspace = unpack(tmp_path)
+    (workspace.root / "mine").write_text("kept")
+    assert unpack(tmp_path) == workspace
+    assert (workspace.root / "mine").read_text() == "kept"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.lock", FOLDER]
 
 
 def test_the_sample_is_small_and_finished(tmp_path):
     assert ARCHIVE.stat().st_size < 1_500_000
-    place = unpack(tmp_path)
-    (run,) = place.runs()
-    last = states(place.root, run.name)[-1]
+    workspace = unpack(tmp_path)
+    (run,) = workspace.runs()
+    last = states(workspace.root, run.name)[-1]
     assert (run.name, last["iteration"]) == (RUN, run.read_config().iterations)
     assert {"seen-houses", "no-bank"} <= set(last["panels"])

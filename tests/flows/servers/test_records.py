@@ -16,7 +16,7 @@ COMMAND = ["http.server", "--bind", "127.0.0.1"]
 
 
 @pytest.fixture
-def place(tmp_path):
+def directory(tmp_path):
     yield tmp_path / "original"
     down(tmp_path / "original")
 
@@ -37,13 +37,13 @@ def start(workspace):
     return ensure(workspace, "pages", COMMAND, "/", {})
 
 
-def test_a_copy_leaves_the_servers_of_its_original_alone_and_starts_its_own(place, tmp_path, coevo):
-    server = start(place)
+def test_a_copy_leaves_the_servers_of_its_original_alone_and_starts_its_own(directory, tmp_path, coevo):
+    server = start(directory)
     copy = tmp_path / "copy"
-    subprocess.run(["cp", "-a", place, copy], check=True)
+    subprocess.run(["cp", "-a", directory, copy], check=True)
     assert coevo("down", "--workspace", copy)[1].startswith("No server of ")
     assert server.runs()
-    subprocess.run(["cp", "-a", place / "servers.json", copy], check=True)
+    subprocess.run(["cp", "-a", directory / "servers.json", copy], check=True)
     assert recorded(copy) == []
     try:
         assert start(copy).port != server.port
@@ -51,26 +51,26 @@ def test_a_copy_leaves_the_servers_of_its_original_alone_and_starts_its_own(plac
     finally:
         assert down(copy) == ["pages"]
     assert server.answers()
-    assert start(place).pid == server.pid
+    assert start(directory).pid == server.pid
 
 
-def test_servers_of_a_workspace_that_was_moved_are_stopped_and_replaced(place, tmp_path, coevo):
+def test_servers_of_a_workspace_that_was_moved_are_stopped_and_replaced(directory, tmp_path, coevo):
     there = tmp_path / "there"
-    first = start(place)
-    place.rename(there)
+    first = start(directory)
+    directory.rename(there)
     second = start(there)  # the first has its files open at a path that is gone
     assert second.pid != first.pid and not first.runs()
-    there.rename(place)
+    there.rename(directory)
     there.mkdir()  # and the path is another workspace's by now
     assert coevo("down", "--workspace", there)[1].startswith("No server of ")
-    assert coevo("down", "--workspace", place)[1].startswith("Stopped")
+    assert coevo("down", "--workspace", directory)[1].startswith("Stopped")
     assert not second.runs()
 
 
-def test_a_server_started_before_another_in_a_moved_workspace_stays_recorded_as_moved(place, tmp_path):
+def test_a_server_started_before_another_in_a_moved_workspace_stays_recorded_as_moved(directory, tmp_path):
     there = tmp_path / "there"
-    first = start(place)
-    place.rename(there)
+    first = start(directory)
+    directory.rename(there)
     try:
         ensure(there, "files", COMMAND, "/", {})
         assert start(there).pid != first.pid and not first.runs()
@@ -78,17 +78,17 @@ def test_a_server_started_before_another_in_a_moved_workspace_stays_recorded_as_
         assert down(there) == ["files", "pages"]
 
 
-def test_a_proxy_is_not_asked_for_a_server_of_this_machine(place, monkeypatch):
+def test_a_proxy_is_not_asked_for_a_server_of_this_machine(directory, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.setenv(name, "example.com")
-    assert ensure(place, "files", COMMAND, "/", {}).answers()
+    assert ensure(directory, "files", COMMAND, "/", {}).answers()
     assert os.environ["no_proxy"] == os.environ["NO_PROXY"] == "example.com,127.0.0.1,localhost"
 
 
-def test_another_way_to_the_same_workspace_is_the_same(place, tmp_path):
-    server = start(place)
-    (tmp_path / "link").symlink_to(place)
+def test_another_way_to_the_same_workspace_is_the_same(directory, tmp_path):
+    server = start(directory)
+    (tmp_path / "link").symlink_to(directory)
     assert start(tmp_path / "link").pid == server.pid
     assert down(tmp_path / "link") == ["pages"]
 
@@ -137,9 +137,9 @@ def test_the_doctor_names_a_damaged_one(tmp_path, coevo):
     assert (code, row["status"], "remove this file" in row["remedy"]) == (1, "problem", True)
 
 
-def test_a_new_workspace_is_private_and_one_that_is_there_keeps_its_mode(place, tmp_path):
-    start(place)
-    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+def test_a_new_workspace_is_private_and_one_that_is_there_keeps_its_mode(directory, tmp_path):
+    start(directory)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     there = tmp_path / "there"
     there.mkdir()
     there.chmod(0o755)
@@ -148,8 +148,8 @@ def test_a_new_workspace_is_private_and_one_that_is_there_keeps_its_mode(place, 
     assert stat.S_IMODE(there.stat().st_mode) == 0o755
 
 
-def test_secrets_of_clients_do_not_travel_to_servers(place, monkeypatch):
+def test_secrets_of_clients_do_not_travel_to_servers(directory, monkeypatch):
     monkeypatch.setenv("PREFECT_API_AUTH_STRING", "user:swordfish")
-    environment = psutil.Process(start(place).pid).environ()
+    environment = psutil.Process(start(directory).pid).environ()
     assert "swordfish" not in str(environment)
     assert os.environ["PREFECT_API_AUTH_STRING"] == "user:swordfish"

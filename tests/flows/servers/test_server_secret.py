@@ -21,11 +21,17 @@ def mode(path):
 
 
 def test_processes_side_by_side_get_one_secret_that_nobody_else_can_read(tmp_path):
-    place = tmp_path / "new"
-    made = [subprocess.Popen([sys.executable, "-c", MADE, place], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    directory = tmp_path / "new"
+    made = [
+        subprocess.Popen([sys.executable, "-c", MADE, directory], stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
     said = {process.communicate(timeout=60)[0].strip() for process in made}
-    assert said == {secret_of(place)} == {(place / "prefect" / "secret").read_text()}
-    assert [mode(path) for path in (place, place / "prefect", place / "prefect" / "secret")] == [0o700, 0o700, 0o600]
+    assert said == {secret_of(directory)} == {(directory / "prefect" / "secret").read_text()}
+    assert [mode(path) for path in (directory, directory / "prefect", directory / "prefect" / "secret")] == [
+        0o700,
+        0o700,
+        0o600,
+    ]
 
 
 def test_a_secret_that_others_can_read_is_refused_in_one_line(tmp_path):

@@ -41,22 +41,22 @@ def test_an_account_compares_what_was_measured_before_with_what_the_session_meas
 
 
 def test_a_session_without_an_evaluation_has_nothing_to_compare(fallen):
-    place, account = fallen
+    directory, account = fallen
     quiet = Account("first", account.history[:3], start=1)
     assert "| seen-houses | 1.000 | not played |" in quiet.body()
-    assert guard(place, quiet, 0.0) is quiet
+    assert guard(directory, quiet, 0.0) is quiet
 
 
 @pytest.mark.full
 def test_only_a_fall_by_more_than_is_allowed_undoes_the_session_as_a_new_revision(fallen, monkeypatch):
-    place, account = fallen
+    workspace, account = fallen
     for most in (None, 0.5, 0.7):
-        assert guard(place, account, most) is account
-    assert len(history_of(place, place.existing("first"))) == 4
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{place.root / 'mlflow.db'}")
-    Cursor(place.existing("first").published).advance(3)
-    undone = guard(place, account, 0.4)
-    history = history_of(place, place.existing("first"))
+        assert guard(workspace, account, most) is account
+    assert len(history_of(workspace, workspace.existing("first"))) == 4
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{workspace.root / 'mlflow.db'}")
+    Cursor(workspace.existing("first").published).advance(3)
+    undone = guard(workspace, account, 0.4)
+    history = history_of(workspace, workspace.existing("first"))
     assert (len(history), history[-1].restored_from, history[-1].iteration) == (5, 1, 1)
     assert undone.subject() == "coevo: first was rolled back to revision 1"
     assert (
@@ -68,12 +68,12 @@ def test_only_a_fall_by_more_than_is_allowed_undoes_the_session_as_a_new_revisio
 @pytest.mark.full
 def test_a_session_of_a_run_that_waits_plays_nothing_and_says_so(tmp_path):
     asking.play(tmp_path)
-    place = Workspace(tmp_path)
-    paths = place.existing("run")
-    account = play(place, paths, Log(logging.getLogger()), 5, None)
+    workspace = Workspace(tmp_path)
+    paths = workspace.existing("run")
+    account = play(workspace, paths, Log(logging.getLogger()), 5, None)
     assert (account.iterations, account.subject()) == (0, "coevo: run waits for approval")
     assert "`coevo approve run@1` or `coevo approve run@1 --reject`" in account.body()
-    assert len(history_of(place, paths)) == 2
+    assert len(history_of(workspace, paths)) == 2
     assert paths.read_config().iterations == 3
 
 

@@ -38,7 +38,7 @@ def build(root, arm, seed, end, iterations=3):
 @pytest.fixture(scope="session")
 def studied(tmp_path_factory):
     """A workspace with three of the four runs. Nothing may change it."""
-    place = Workspace(tmp_path_factory.mktemp("studied"))
+    workspace = Workspace(tmp_path_factory.mktemp("studied"))
     for (arm, seed), end in ENDS.items():
-        build(place.root, arm, seed, end)
-    return place
+        build(workspace.root, arm, seed, end)
+    return workspace

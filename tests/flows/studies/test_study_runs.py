@@ -55,14 +55,14 @@ def test_an_arm_whose_prompts_do_not_fit_its_policy_has_no_hours(study):
 def test_a_run_of_the_same_configuration_is_taken_and_another_refused(study, studied, tmp_path):
     check_runs(study, runs_of(study), studied)
     shutil.copytree(studied.root, tmp_path / "copy")
-    place = Workspace(tmp_path / "copy")
+    workspace = Workspace(tmp_path / "copy")
     other = changed(study, None, None, ["rollout.tasks=3"])
     said = "run 'few-few-s1' holds another configuration: rollout.tasks is 16, the study sets 3: give the study another"
-    for check in (lambda runs: check_runs(other, runs, place), lambda runs: outcomes(other, runs, place)):
+    for check in (lambda runs: check_runs(other, runs, workspace), lambda runs: outcomes(other, runs, workspace)):
         with pytest.raises(CoevoError, match=re.escape(said)):
             check(runs_of(other))
     renamed = changed(other, "fewer", None, [])
-    check_runs(renamed, runs_of(renamed), place)
+    check_runs(renamed, runs_of(renamed), workspace)
 
 
 def test_a_longer_run_is_another_configuration(study, tmp_path):

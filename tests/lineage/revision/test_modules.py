@@ -23,15 +23,15 @@ def _forget():
 
 @pytest.fixture
 def folder(tmp_path):
-    place = tmp_path / "mine"
-    place.mkdir()
-    (place / "shop.py").write_text("import json\n\n\ndef open_doors():\n    import prices\n")
-    (place / "prices.py").write_text("from market.fruit import apple\n")
-    (place / "market").mkdir()
-    (place / "market" / "__init__.py").touch()
-    (place / "market" / "fruit.py").write_text("apple = 3\n")
-    (place / "other.py").write_text("raise ImportError\n")
-    return place
+    directory = tmp_path / "mine"
+    directory.mkdir()
+    (directory / "shop.py").write_text("import json\n\n\ndef open_doors():\n    import prices\n")
+    (directory / "prices.py").write_text("from market.fruit import apple\n")
+    (directory / "market").mkdir()
+    (directory / "market" / "__init__.py").touch()
+    (directory / "market" / "fruit.py").write_text("apple = 3\n")
+    (directory / "other.py").write_text("raise ImportError\n")
+    return directory
 
 
 def hashed(folder, kind="shop:Shop"):
@@ -48,10 +48,10 @@ def test_what_it_imports_from_its_folder_belongs_to_it_and_what_lies_beside_it_d
     assert before.keys() == {"shop"}
     (folder / "other.py").write_text("raise ValueError\n")
     assert hashed(folder) == before
-    for place in (folder / "shop.py", folder / "prices.py", folder / "market" / "fruit.py"):
+    for directory in (folder / "shop.py", folder / "prices.py", folder / "market" / "fruit.py"):
         former = hashed(folder)
-        place.write_text(place.read_text() + "\n")
-        assert hashed(folder) != former, place
+        directory.write_text(directory.read_text() + "\n")
+        assert hashed(folder) != former, directory
     assert not {"shop", "prices", "market"} & sys.modules.keys()
 
 

@@ -14,8 +14,8 @@ def refs(run):
     return dict(line.split() for line in done.stdout.splitlines())
 
 
-def test_every_revision_is_kept_until_it_is_dropped_and_its_history_stays(place, run):
-    lineage = lineage_in(place)
+def test_every_revision_is_kept_until_it_is_dropped_and_its_history_stays(directory, run):
+    lineage = lineage_in(directory)
     assert lineage.history.retained() == [0, 1, 2, 3]
     before = lineage.history.log(), lineage.history.commits()
     lineage.tags.drop([1, 2], lineage.history.commits())
@@ -26,26 +26,26 @@ def test_every_revision_is_kept_until_it_is_dropped_and_its_history_stays(place,
     assert lineage.history.manifest(1).revision == 1
 
 
-def test_recovery_does_not_bring_a_dropped_revision_back(place, run):
-    with lineage_in(place) as lineage:
+def test_recovery_does_not_bring_a_dropped_revision_back(directory, run):
+    with lineage_in(directory) as lineage:
         lineage.tags.drop([1, 2], lineage.history.commits())
         assert not lineage.recover(Shelf(run.bank))
         assert lineage.history.retained() == [0, 3]
-    play(place, 6)
-    assert lineage_in(place).history.retained() == [0, 3, 4, 5]
+    play(directory, 6)
+    assert lineage_in(directory).history.retained() == [0, 3, 4, 5]
 
 
-def test_recovery_completes_a_drop_that_left_both_tags(place, run):
-    commit = lineage_in(place).history.commit_hash(1)
+def test_recovery_completes_a_drop_that_left_both_tags(directory, run):
+    commit = lineage_in(directory).history.commit_hash(1)
     subprocess.run(["git", "update-ref", "refs/dropped/r1", commit], cwd=run.lineage, check=True)
-    assert lineage_in(place).history.retained() == [0, 2, 3]
-    with lineage_in(place) as lineage:
+    assert lineage_in(directory).history.retained() == [0, 2, 3]
+    with lineage_in(directory) as lineage:
         assert lineage.recover(Shelf(run.bank)).tags == ("r1",)
     assert "refs/tags/r1" not in refs(run)
 
 
-def test_recovery_puts_the_mark_of_a_dropped_revision_back(place, run):
-    lineage = lineage_in(place)
+def test_recovery_puts_the_mark_of_a_dropped_revision_back(directory, run):
+    lineage = lineage_in(directory)
     lineage.tags.drop([1, 2], lineage.history.commits())
     subprocess.run(["git", "update-ref", "refs/dropped/r1", "refs/tags/r0"], cwd=run.lineage, check=True)
     with lineage:
@@ -54,24 +54,24 @@ def test_recovery_puts_the_mark_of_a_dropped_revision_back(place, run):
     assert lineage.history.retained() == [0, 3]
 
 
-def test_a_dropped_revision_is_refused_in_one_line(place, run):
-    lineage = lineage_in(place)
+def test_a_dropped_revision_is_refused_in_one_line(directory, run):
+    lineage = lineage_in(directory)
     lineage.tags.drop([1], lineage.history.commits())
     said = "revision 1 of run 'first' was dropped by gc: kept ones are 0, 2, 3"
     for refused in (
-        lambda: lineage.artifacts.materialise(1, "policy", place / "out"),
+        lambda: lineage.artifacts.materialise(1, "policy", directory / "out"),
         lambda: lineage.rollback(1, Shelf(run.bank)),
         lambda: lineage.tags.add("best", lineage.history.require(1)),
     ):
         with pytest.raises(CoevoError) as caught:
             refused()
         assert str(caught.value) == said
-    assert not (place / "out").exists()
+    assert not (directory / "out").exists()
     assert lineage.history.head().revision == 3
 
 
-def test_a_tag_names_a_revision_until_it_is_taken_away(place, run):
-    lineage = lineage_in(place)
+def test_a_tag_names_a_revision_until_it_is_taken_away(directory, run):
+    lineage = lineage_in(directory)
     lineage.tags.add("best-so_far.1", lineage.history.require(2))
     with pytest.raises(CoevoError, match=r"tag 'best-so_far\.1' is taken"):
         lineage.tags.add("best-so_far.1", lineage.history.require(1))
@@ -84,10 +84,10 @@ def test_a_tag_names_a_revision_until_it_is_taken_away(place, run):
         lineage.tags.delete("best-so_far.1")
 
 
-def test_a_tag_with_a_message_counts_as_well(place, run):
+def test_a_tag_with_a_message_counts_as_well(directory, run):
     person = ("-c", "user.name=one", "-c", "user.email=one@localhost")
     subprocess.run(["git", *person, "tag", "-a", "-m", "best", "best", "r2"], cwd=run.lineage, check=True)
-    lineage = lineage_in(place)
+    lineage = lineage_in(directory)
     assert lineage.history.names() == {"best": 2}
     lineage.tags.delete("best")
     assert lineage.history.names() == {}

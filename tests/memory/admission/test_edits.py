@@ -217,8 +217,8 @@ def test_five_hundred_malformed_lines_are_each_accounted_for():
     for _ in range(500):
         letters = list(draws.choice(good))
         for _ in range(draws.randint(1, 6)):
-            place = draws.randrange(len(letters) + 1)
-            letters[place : place + draws.randint(0, 3)] = draws.choices(alphabet, k=draws.randint(0, 4))
+            directory = draws.randrange(len(letters) + 1)
+            letters[directory : directory + draws.randint(0, 3)] = draws.choices(alphabet, k=draws.randint(0, 4))
         lines.append("".join(letters) * draws.choice([1, 1, 1, 500]))
     decision = decide(on("lotus", *lines), entries, stats)
     proposed = [ruling for ruling in decision.operations if ruling.outcome != "removed"]

@@ -72,13 +72,13 @@ def test_a_manifest_whose_name_has_no_number_is_set_aside_if_it_comes_first(dama
     assert Bank(bank).versions()["stats"] == second
 
 
-@pytest.mark.parametrize(("place", "read"), [("hint", True), ("newest", True), ("older", False)])
-def test_a_pipe_that_lance_would_read_first_is_refused(damaged, place, read):
+@pytest.mark.parametrize(("position", "read"), [("hint", True), ("newest", True), ("older", False)])
+def test_a_pipe_that_lance_would_read_first_is_refused(damaged, position, read):
     bank, (_, second, last) = damaged
     table = bank / "stats.lance"
     (table / HINT).unlink(missing_ok=True)
     require_openable(table)
-    pipe = table / {"hint": HINT, "newest": manifest_name(last), "older": manifest_name(second)}[place]
+    pipe = table / {"hint": HINT, "newest": manifest_name(last), "older": manifest_name(second)}[position]
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
     with pytest.raises(OSError, match="is no regular file") if read else nullcontext():

@@ -274,10 +274,10 @@ def test_a_parquet_file_cut_short_is_refused(tmp_path):
 @pytest.mark.full
 @given(st.integers(0), st.integers(0, 255))
 @settings(max_examples=60, deadline=None)
-def test_any_byte_of_a_parquet_file_may_be_wrong(tmp_path_factory, place, byte):
+def test_any_byte_of_a_parquet_file_may_be_wrong(tmp_path_factory, directory, byte):
     path = parquet(tmp_path_factory.mktemp("flip") / "bank.parquet", [asdict(one) for one in BANK])
     content = bytearray(path.read_bytes())
-    content[place % len(content)] = byte
+    content[directory % len(content)] = byte
     path.write_bytes(content)
     try:
         read_entries(path)

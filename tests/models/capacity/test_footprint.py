@@ -107,16 +107,16 @@ def test_the_backward_pass_of_a_micro_batch_takes_what_the_formula_says(kind, tm
     assert 0.75 * expected < measured < 1.15 * (expected + gradients)
 
 
-def made(kind, size, words, place):
+def made(kind, size, words, directory):
     config = ScratchPolicyConfig(heads=4, kv_heads=2, head_dim=size["hidden_size"] // 4, **size)
     config = config.model_copy(update={"intermediate_size": 3 * config.hidden_size})
     policy = build(config, [f"w{number}" for number in range(words)], key(0))
     if kind in ("full", "wide vocabulary"):
         return policy, shape_of(config, len(policy.tokenizer))
-    save(policy, place)
+    save(policy, directory)
     lora = LoraConfig(r=4, alpha=8) if "adapters" in kind else None
     dtype = "bfloat16" if "bfloat16" in kind else "float32"
-    given = PretrainedPolicyConfig(type="pretrained", path=str(place), lora=lora, dtype=dtype)
+    given = PretrainedPolicyConfig(type="pretrained", path=str(directory), lora=lora, dtype=dtype)
     return build(given, (), key(0)), shape_of(given, 0)
 
 

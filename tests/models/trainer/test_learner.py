@@ -176,19 +176,19 @@ def whole(wrapped):
     return {name: value_of(value).clone() for name, value in wrapped.module.model.named_parameters()}
 
 
-def state(wrapped, place):
-    save_optimizer(wrapped, place)
-    return (place / STATE).read_bytes()
+def state(wrapped, directory):
+    save_optimizer(wrapped, directory)
+    return (directory / STATE).read_bytes()
 
 
-def resumed(start, weights, place, batch, stage):
+def resumed(start, weights, directory, batch, stage):
     """Weights and optimizer after an update at this stage from what is kept in a directory."""
     model = copy.deepcopy(start)
     model.load_state_dict(weights, strict=False)
     it, wrapped = learner(model, settings(stage, minibatches=2), start)
-    load_optimizer(wrapped, place)
+    load_optimizer(wrapped, directory)
     it.update(batch, key(1))
-    return whole(wrapped), state(wrapped, place / f"stage-{stage}")
+    return whole(wrapped), state(wrapped, directory / f"stage-{stage}")
 
 
 @pytest.mark.parametrize(

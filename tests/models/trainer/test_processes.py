@@ -72,16 +72,16 @@ def shipped(name, **deepspeed):
     return settings(settings=str(INFRA / f"{name}.json"), **deepspeed)
 
 
-def tensors(place):
+def tensors(directory):
     """Policy, critic and the state of both optimizers."""
-    files = sorted(place.glob("policy/*.safetensors")) + sorted(place.glob("optimizer/**/*.safetensors"))
+    files = sorted(directory.glob("policy/*.safetensors")) + sorted(directory.glob("optimizer/**/*.safetensors"))
     assert len(files) == 4
     return {f"{file.parent.name}/{name}": value for file in files for name, value in load_file(file).items()}
 
 
-def assert_alike(place, expected, steps):
+def assert_alike(directory, expected, steps):
     """Within 1e-5 a step, which is a hundredth of what a step moves a weight by."""
-    found = tensors(place)
+    found = tensors(directory)
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         torch.testing.assert_close(
@@ -100,8 +100,8 @@ SHIPPED = ["zero0", "zero1", "zero2-offload", "zero2", "zero3", "zero3-offload"]
 @pytest.fixture(scope="module")
 def alone(paths, tmp_path_factory):
     """Three updates by one process, row by row: where it left them, and its metrics."""
-    place = tmp_path_factory.mktemp("alone") / "it"
-    return place, trained(place, 1, by_rows(settings()), (0, 1, 2), **paths)
+    directory = tmp_path_factory.mktemp("alone") / "it"
+    return directory, trained(directory, 1, by_rows(settings()), (0, 1, 2), **paths)
 
 
 @pytest.mark.parametrize("name", mostly_soak(SHIPPED, "zero0", "zero2", "zero3-offload"))
@@ -168,8 +168,8 @@ def test_half_precision_keeps_its_master_weights_apart_from_stage_and_number(pol
     assert math.isfinite(two[0]["loss"])
 
 
-def trainer(config, place, policy):
-    return Trainer(config, StartingPoint(policy, policy), temperature=TEMPERATURE, threads=1, log=place / "log")
+def trainer(config, directory, policy):
+    return Trainer(config, StartingPoint(policy, policy), temperature=TEMPERATURE, threads=1, log=directory / "log")
 
 
 def gone(processes):

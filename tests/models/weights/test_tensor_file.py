@@ -42,14 +42,14 @@ def stream(path, tensors, metadata=None):
 
 @given(shapes=TENSORS, metadata=st.none() | st.just({"format": "pt"}))
 def test_it_has_the_bytes_of_the_library(tmp_path_factory, shapes, metadata):
-    place = tmp_path_factory.mktemp("tensors")
+    directory = tmp_path_factory.mktemp("tensors")
     tensors = {
         name: torch.arange(torch.Size(shape).numel()).reshape(shape).to(dtype)
         for name, (dtype, shape) in shapes.items()
     }
-    save_file(tensors, place / "library", metadata=metadata)
-    stream(place / "ours", tensors, metadata)
-    assert (place / "ours").read_bytes() == (place / "library").read_bytes()
+    save_file(tensors, directory / "library", metadata=metadata)
+    stream(directory / "ours", tensors, metadata)
+    assert (directory / "ours").read_bytes() == (directory / "library").read_bytes()
 
 
 def test_a_view_is_written_by_its_values(tmp_path):
@@ -94,7 +94,7 @@ def test_a_disk_that_fills_leaves_the_old_file(tmp_path):
 
 
 def test_a_disk_without_enough_room_is_named_before_anything_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(free_space.shutil, "disk_usage", lambda place: SimpleNamespace(free=3 << 20))
+    monkeypatch.setattr(free_space.shutil, "disk_usage", lambda directory: SimpleNamespace(free=3 << 20))
     with pytest.raises(CoevoError, match=r"writing file needs 4 MiB and 3 MiB are free: make room, see `coevo gc`"):
         write_tensors(tmp_path / "file", {"a": Spec(torch.float32, (1 << 20,))}, iter(()))
     assert list(tmp_path.iterdir()) == []

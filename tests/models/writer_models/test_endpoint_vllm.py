@@ -26,13 +26,13 @@ VERDICT = {
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
     """A server with random weights, of which no sentence makes sense."""
-    place = tmp_path_factory.mktemp("server")
-    save(model(head_dim=32), place / "model")
+    directory = tmp_path_factory.mktemp("server")
+    save(model(head_dim=32), directory / "model")
     line = [str(interpreter(VllmEngineConfig(type="vllm"))), "-P", "-m", "vllm.entrypoints.openai.api_server"]
-    line += ["--model", str(place / "model"), "--served-model-name", "m", "--dtype", "float32", *EAGER]
+    line += ["--model", str(directory / "model"), "--served-model-name", "m", "--dtype", "float32", *EAGER]
     line += ["--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}']
     settings = {**EMBEDDED, "VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1", "VLLM_API_KEY": KEY}
-    server = VllmServer(line, settings, place / "log")
+    server = VllmServer(line, settings, directory / "log")
     try:
         server.wait(500, Client(server.url, 60).is_ready)
         yield f"{server.url}/v1"

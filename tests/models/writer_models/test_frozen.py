@@ -15,21 +15,21 @@ from coevo.utilities.errors import CoevoError
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("models") / "frozen"
-    save(model(seed=1), place)
-    return place
+    directory = tmp_path_factory.mktemp("models") / "frozen"
+    save(model(seed=1), directory)
+    return directory
 
 
-def writer_model(path, place, **settings):
+def writer_model(path, directory, **settings):
     config = FrozenWriterModelConfig(type="frozen", path=str(path), max_new_tokens=8, **settings)
-    return FrozenWriterModel(config, {"enable_thinking": False}, 0, place)
+    return FrozenWriterModel(config, {"enable_thinking": False}, 0, directory)
 
 
 def test_a_model_answers_with_its_own_weights_in_each_session(folder, tmp_path):
     asked = [question("why?"), question("how?")]
     made = writer_model(folder, tmp_path)
     first = sorted(made.replies(asked), key=lambda pair: pair[0])
-    assert [place for place, reply in first if reply.text and not reply.fault] == [0, 1]
+    assert [directory for directory, reply in first if reply.text and not reply.fault] == [0, 1]
     assert dict(made.replies(asked[1:]))[0] == first[1][1]
     made.close()
     assert dict(writer_model(folder, tmp_path).replies(asked)) == dict(first)

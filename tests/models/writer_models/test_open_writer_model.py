@@ -24,8 +24,8 @@ def engine(policy):
     return TransformersEngine(policy, TransformersEngineConfig(), SamplingConfig(max_new_tokens=4))
 
 
-def answer(config, policy, place, context=CHAT, seed=0):
-    made = writer_model_of(config, engine(policy), context, seed, place, pytest.fail)
+def answer(config, policy, directory, context=CHAT, seed=0):
+    made = writer_model_of(config, engine(policy), context, seed, directory, pytest.fail)
     try:
         (reply,) = dict(made.replies([question()])).values()
     finally:

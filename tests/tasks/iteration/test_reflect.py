@@ -107,7 +107,11 @@ def test_reflections_on_a_panel_are_measured_and_nothing_of_them_is_kept(tmp_pat
         played = [replace(each, success=n > 0) for n, each in enumerate(group())]
         found = panel_reflections(session, "seen-houses", played)
         kept = writing.freeze(session.pending.revision, [each.id for each in played])
-    place = "policy/reflection/seen-houses"
-    assert found == {f"{place}/recall_success": 1.0, f"{place}/recall_failure": 0.0, f"{place}/balanced_accuracy": 0.5}
+    directory = "policy/reflection/seen-houses"
+    assert found == {
+        f"{directory}/recall_success": 1.0,
+        f"{directory}/recall_failure": 0.0,
+        f"{directory}/balanced_accuracy": 0.5,
+    }
     assert (kept.answers, kept.rewarded, writing.cost()["cost/writing/questions"]) == ((), (), 0)
     assert not (tmp_path / "journal").exists()

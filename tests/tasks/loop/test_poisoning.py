@@ -37,9 +37,9 @@ def test_replay_lets_none_of_them_in(judged, tmp_path):
 
 def retire(root, entry):
     """As ``coevo bank retire``, on the stores."""
-    place = Workspace(root)
-    paths = place.existing("run")
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    workspace = Workspace(root)
+    paths = workspace.existing("run")
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         bank = Bank(paths.bank)
         retire_entry(entry, "asks for rm -rf /", "ada", paths, bank, lineage)
         return bank.clusters()

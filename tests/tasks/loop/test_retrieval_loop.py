@@ -39,7 +39,7 @@ def configured(*settings):
 
 def known(n=2):
     """Entries that concern every task, whatever its house."""
-    return [entry(f"task {place} n{i}", keywords="task hall") for place in ("safe", "drawer") for i in range(n)]
+    return [entry(f"task {directory} n{i}", keywords="task hall") for directory in ("safe", "drawer") for i in range(n)]
 
 
 def test_clusters_grow_with_the_rollouts_and_survive_a_new_session(tmp_path):

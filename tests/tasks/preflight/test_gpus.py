@@ -30,9 +30,9 @@ def need(found, where):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """Directory of a small model."""
-    place = tmp_path_factory.mktemp("writer_model") / "model"
-    save(qwen(1), place)
-    return place
+    directory = tmp_path_factory.mktemp("writer_model") / "model"
+    save(qwen(1), directory)
+    return directory
 
 
 def frozen(path, engine):

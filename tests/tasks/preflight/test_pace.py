@@ -77,7 +77,7 @@ def test_a_session_compares_its_first_iteration_once_and_without_the_start_of_it
         ),
         stores=SimpleNamespace(paths=SimpleNamespace(root=tmp_path), reporter=SimpleNamespace(warn=said.append)),
     )
-    monkeypatch.setattr(pace, "here", lambda place: MACHINE)
+    monkeypatch.setattr(pace, "here", lambda directory: MACHINE)
     monkeypatch.setattr(pace.os, "getloadavg", lambda: (9.0, 9.0, 9.0))
     monkeypatch.setattr(pace, "usable_cores", lambda: 2)
     report_pace(session)

@@ -18,9 +18,9 @@ SERVER = Machine((Device("H100", 79 * GIB, 1e15, 3e12),), Device("cpu", 200 * GI
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """Directory of a model, and its number of parameters."""
-    policy, place = qwen(1), tmp_path_factory.mktemp("writer_model") / "model"
-    save(policy, place)
-    return place, sum(parameter.numel() for parameter in policy.model.parameters())
+    policy, directory = qwen(1), tmp_path_factory.mktemp("writer_model") / "model"
+    save(policy, directory)
+    return directory, sum(parameter.numel() for parameter in policy.model.parameters())
 
 
 def frozen(path, **settings):

@@ -18,9 +18,9 @@ from coevo.utilities.errors import CoevoError
 
 def said(root, approved, revision=None, by="ada"):
     """Decide; the revision that this makes."""
-    place = Workspace(root)
-    paths = place.existing("run")
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    workspace = Workspace(root)
+    paths = workspace.existing("run")
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         bank = Bank(paths.bank)
         lineage.recover(bank)
         return decide(Vote(approved, by), revision, paths, bank, lineage)
@@ -123,9 +123,9 @@ def test_a_decision_is_about_what_was_looked_at(copied):
 
 def test_a_rollback_to_the_question_asks_again(copied):
     said(copied, True)
-    place = Workspace(copied)
-    paths = place.existing("run")
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    workspace = Workspace(copied)
+    paths = workspace.existing("run")
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         lineage.rollback(1, Bank(paths.bank))
     assert history(copied, "run")[-1].state["waiting"]
     assert entries(copied) == []

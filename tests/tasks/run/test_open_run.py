@@ -19,9 +19,9 @@ from coevo.utilities.errors import CoevoError
 
 @pytest.fixture
 def run(built, tmp_path):
-    place = Workspace(shutil.copytree(built, tmp_path, dirs_exist_ok=True))
-    paths = place.existing("first")
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    workspace = Workspace(shutil.copytree(built, tmp_path, dirs_exist_ok=True))
+    paths = workspace.existing("first")
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         yield paths, lineage
 
 

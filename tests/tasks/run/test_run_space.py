@@ -24,12 +24,12 @@ def policies(tmp_path_factory):
     return root, sum(value.numel() for value in policy.model.parameters())
 
 
-def enough(monkeypatch, config, policy, sizes, free, place):
+def enough(monkeypatch, config, policy, sizes, free, directory):
     monkeypatch.setattr(free_space.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     try:
-        require_start(config, policy, sizes, place)
+        require_start(config, policy, sizes, directory)
     except CoevoError as error:
-        assert str(error).startswith(f"{place}: the next revision of run '{place.name}' needs ")
+        assert str(error).startswith(f"{directory}: the next revision of run '{directory.name}' needs ")
         assert "\n" not in str(error)
         return False
     return True

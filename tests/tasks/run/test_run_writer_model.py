@@ -24,15 +24,15 @@ def answered(drawn):
     return Answered.of(1, Question("reflection", "t", ("e",), "s", "u"), "d", Reply("a", True, drawn=drawn))
 
 
-@pytest.mark.parametrize("place", ["kept", "journal", "rewarded"])
+@pytest.mark.parametrize("store", ["kept", "journal", "rewarded"])
 @pytest.mark.parametrize(("largest", "size"), [(9, 10), (10, 10)])
-def test_a_token_beyond_the_vocabulary_is_one_line(tmp_path, place, largest, size):
+def test_a_token_beyond_the_vocabulary_is_one_line(tmp_path, store, largest, size):
     drawn, journal = Drawn((1,), (largest, 2)), Journal(tmp_path / "journal", 1)
     kept = KeptWriting(
-        answers=(answered(drawn),) if place == "kept" else (answered(None),),
-        rewarded=(Rewarded(drawn, (Credit(0, 1, 1.0),)),) if place == "rewarded" else (),
+        answers=(answered(drawn),) if store == "kept" else (answered(None),),
+        rewarded=(Rewarded(drawn, (Credit(0, 1, 1.0),)),) if store == "rewarded" else (),
     )
-    if place == "journal":
+    if store == "journal":
         journal.append(answered(drawn))
         journal = Journal(tmp_path / "journal", 1)
     if largest < size:
@@ -46,8 +46,8 @@ def test_a_token_beyond_the_vocabulary_is_one_line(tmp_path, place, largest, siz
 def made(tmp_path_factory):
     """A workspace with revisions 4 and 5 of a run, whose writer model was paid for 10 and 30 tokens by then."""
     root = tmp_path_factory.mktemp("paid") / "made"
-    place, paths = Workspace(root), build(root)
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    workspace, paths = Workspace(root), build(root)
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         for tokens in (10, 30):
             write_writing(KeptWriting(spent=QuestionExpense(1, tokens, 0)), paths.staging)
             head = lineage.history.head()
@@ -58,9 +58,9 @@ def made(tmp_path_factory):
 @pytest.fixture
 def paid(made, tmp_path):
     """A copy of the run."""
-    place = Workspace(shutil.copytree(made, tmp_path / "copy"))
-    paths = place.existing("first")
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    workspace = Workspace(shutil.copytree(made, tmp_path / "copy"))
+    paths = workspace.existing("first")
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         yield paths, lineage
 
 

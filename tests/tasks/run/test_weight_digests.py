@@ -34,7 +34,7 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def place(tmp_path):
+def directory(tmp_path):
     (tmp_path / "workspace").mkdir()
     return tmp_path / "workspace"
 
@@ -107,57 +107,57 @@ def manifest(config, found):
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_is_refused_unless_accepted(folder, place, setting, change):
+def test_a_change_is_refused_unless_accepted(folder, directory, setting, change):
     name, overrides = SETTINGS[setting]
     config = configured(overrides, folder)
-    before = digests(config, place)
+    before = digests(config, directory)
     assert set(before) == {name}
     head = manifest(config, before)
-    assert check_unchanged(config, head, "first", False, digests(config, place)) == []
-    check_weights(head, config, place, "first@1")
+    assert check_unchanged(config, head, "first", False, digests(config, directory)) == []
+    check_weights(head, config, directory, "first@1")
     CHANGES[change](folder)
     with pytest.raises(CoevoError, match=rf"changed since its last revision: weights of {name}: .*--accept-change"):
-        check_unchanged(config, head, "first", False, digests(config, place))
-    assert len(check_unchanged(config, head, "first", True, digests(config, place))) == 1
+        check_unchanged(config, head, "first", False, digests(config, directory))
+    assert len(check_unchanged(config, head, "first", True, digests(config, directory))) == 1
     with pytest.raises(CoevoError, match=rf"first@1 was made with other files .* weights of {name}: "):
-        check_weights(head, config, place, "first@1")
+        check_weights(head, config, directory, "first@1")
 
 
 @pytest.mark.parametrize("change", HARMLESS)
-def test_what_is_not_read_may_change(folder, place, change):
+def test_what_is_not_read_may_change(folder, directory, change):
     config = configured(*[SETTINGS["the base of adapters"][1]], folder)
-    head = manifest(config, digests(config, place))
+    head = manifest(config, digests(config, directory))
     HARMLESS[change](folder)
-    check_weights(head, config, place, "first@1")
+    check_weights(head, config, directory, "first@1")
 
 
-def test_a_policy_that_is_trained_whole_is_not_read_again(folder, place):
+def test_a_policy_that_is_trained_whole_is_not_read_again(folder, directory):
     config = configured(["policy={type: pretrained, path: %s}", "warmstart=null"], folder)
-    head = manifest(config, digests(config, place))
+    head = manifest(config, digests(config, directory))
     CHANGES["weights"](folder)
-    check_weights(head, config, place, "first@1")
+    check_weights(head, config, directory, "first@1")
     with pytest.raises(CoevoError, match=r"weights of policy\.path"):
-        check_unchanged(config, head, "first", False, digests(config, place))
+        check_unchanged(config, head, "first", False, digests(config, directory))
 
 
-def test_a_model_that_is_not_here_is_left_to_who_loads_it(folder, place):
+def test_a_model_that_is_not_here_is_left_to_who_loads_it(folder, directory):
     config = configured(SETTINGS["the base of adapters"][1], folder)
-    head = manifest(config, digests(config, place))
+    head = manifest(config, digests(config, directory))
     shutil.rmtree(folder)
-    assert digests(config, place) == {}
-    check_weights(head, config, place, "first@1")
+    assert digests(config, directory) == {}
+    check_weights(head, config, directory, "first@1")
 
 
-def test_files_are_read_once(folder, place, monkeypatch):
+def test_files_are_read_once(folder, directory, monkeypatch):
     config, read = configured(SETTINGS["the base of adapters"][1], folder), []
     digest = weight_digests.hashlib.file_digest
     monkeypatch.setattr(
         weight_digests.hashlib, "file_digest", lambda file, kind: read.append(file.name) or digest(file, kind)
     )
-    first = digests(config, place)
+    first = digests(config, directory)
     assert len(read) == 5
-    assert digests(config, place) == first
+    assert digests(config, directory) == first
     assert len(read) == 5
-    (place / "weights.json").write_text("damaged")
-    assert digests(config, place) == first
+    (directory / "weights.json").write_text("damaged")
+    assert digests(config, directory) == first
     assert len(read) == 10

@@ -26,12 +26,12 @@ def questions(*numbers):
 class Run:
     """Writing of a run that may be killed."""
 
-    def __init__(self, place, writer_model=None, **config):
-        self.place, self.writer_model, self.warnings = place, writer_model or Scripted(), []
+    def __init__(self, directory, writer_model=None, **config):
+        self.directory, self.writer_model, self.warnings = directory, writer_model or Scripted(), []
         self.config = PolicyWriterModelConfig(**config)
 
     def open(self, revision=1, kept=None):
-        journal = Journal(self.place / "journal", revision)
+        journal = Journal(self.directory / "journal", revision)
         return Writing(self.writer_model, self.config, journal, kept or KeptWriting(), self.warnings.append)
 
     @property
@@ -72,15 +72,17 @@ def test_a_killed_run_asks_only_for_what_is_missing(tmp_path):
 def test_a_killed_run_keeps_bit_for_bit_what_an_uninterrupted_one_does(tmp_path):
     first, second = (Run(tmp_path / name) for name in "ab")
     for run in (first, second):
-        run.place.mkdir()
+        run.directory.mkdir()
     whole = first.open()
     whole.ask(1, questions(*range(6)))
     second.open().ask(1, questions(4, 2, 0))
     resumed = second.open()
     resumed.ask(1, questions(*range(6)))
     for run, made in ((first, whole), (second, resumed)):
-        write_writing(made.freeze(1, ["e1", "e4"]), run.place)
-    contents = [[path.read_bytes() for path in sorted((run.place / "writing").iterdir())] for run in (first, second)]
+        write_writing(made.freeze(1, ["e1", "e4"]), run.directory)
+    contents = [
+        [path.read_bytes() for path in sorted((run.directory / "writing").iterdir())] for run in (first, second)
+    ]
     assert contents[0] == contents[1]
 
 

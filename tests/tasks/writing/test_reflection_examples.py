@@ -150,13 +150,15 @@ def test_random_predictions_are_right_for_half_of_either_outcome_and_nothing_els
         return [(prompt, tokenizer.decode(target).split()) for step in range(4) for prompt, target in made(step)]
 
     true, random = answers(), answers("warmstart.predictions=random")
-    place = true[0][1].index("?") + 1
-    assert [(prompt, words[place + 1 :]) for prompt, words in true] == [
-        (prompt, words[place + 1 :]) for prompt, words in random
+    directory = true[0][1].index("?") + 1
+    assert [(prompt, words[directory + 1 :]) for prompt, words in true] == [
+        (prompt, words[directory + 1 :]) for prompt, words in random
     ]
     for outcome in ("yes", "no"):
         guesses = [
-            mine[place] == outcome for (_, his), (_, mine) in zip(true, random, strict=True) if his[place] == outcome
+            mine[directory] == outcome
+            for (_, his), (_, mine) in zip(true, random, strict=True)
+            if his[directory] == outcome
         ]
         # 256 fair coins: either share is within 4 standard deviations of a half.
         assert abs(sum(guesses) / len(guesses) - 0.5) < 2 / len(guesses) ** 0.5

@@ -44,7 +44,7 @@ def test_a_perfect_writer_model_passes_the_examination_and_a_silent_one_does_not
 
     class Silent:
         def replies(self, questions):
-            yield from ((place, Reply("", False, fault="gone")) for place in range(len(questions)))
+            yield from ((directory, Reply("", False, fault="gone")) for directory in range(len(questions)))
 
     draw = key("exam of the test")
     tasks = env.probe(train.TASKS, draw).tasks

@@ -28,7 +28,7 @@ NEW = entry("lotus plate in drawer", "plate", "go drawer")
 
 
 @pytest.fixture
-def place(copied):
+def workspace(copied):
     """A copy of the workspace that may be changed."""
     return Workspace(copied)
 
@@ -54,9 +54,9 @@ def texts(rows):
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def kept(place):
+def kept(workspace):
     """Contents of a run: its commits and tags, its work tree, its tables, its quarantine."""
-    paths = place.existing("first")
+    paths = workspace.existing("first")
     files, held = fingerprint(paths.lineage), Bank(paths.bank)
     files = {name: content for name, content in files.items() if not re.search(r"\.git/(?!refs)|/tmp", name)}
     return files, held.versions(), held.hashes(), paths.quarantine.exists()
@@ -73,13 +73,13 @@ def test_what_is_imported_begins_with_the_worth_of_a_new_entry(recipe, worth):
 
 
 @pytest.mark.parametrize("name", ["bank.jsonl", "bank.parquet"])
-def test_a_bank_goes_from_one_run_to_another(name, coevo, place, tmp_path):
+def test_a_bank_goes_from_one_run_to_another(name, coevo, workspace, tmp_path):
     coevo("rollback", "other", "--to", 0)
     assert f"Wrote 2 entries of first@{3}" in coevo("bank", "export", "first", tmp_path / name).out
     made = coevo("bank", "import", "other", tmp_path / name)
     assert (made.code, made.err) == (0, "")
     assert "other@5: added 2 entries, skipped 0 known ones" in made.out
-    assert made.out.splitlines()[-1] == f"Continue with: coevo resume other --workspace {place.root}"
+    assert made.out.splitlines()[-1] == f"Continue with: coevo resume other --workspace {workspace.root}"
     assert texts(bank(coevo, "other")) == texts(bank(coevo, "first"))
     assert {row["created"] for row in bank(coevo, "other")} == {5}
     assert "2 imported" in coevo("log", "other").out
@@ -91,9 +91,9 @@ def test_export_writes_the_bank_of_the_revision(coevo, tmp_path):
     assert {row["strategy"] for row in rows} == {SAFE, HEAT}
 
 
-def test_the_revision_repeats_all_but_the_bank_and_marks_sources_of_another_run(coevo, place, notes, tmp_path):
-    paths = place.existing("first")
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+def test_the_revision_repeats_all_but_the_bank_and_marks_sources_of_another_run(coevo, workspace, notes, tmp_path):
+    paths = workspace.existing("first")
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         before = lineage.history.head().state
         coevo("bank", "import", "first", notes)
         after = lineage.history.head().state
@@ -114,22 +114,22 @@ def test_the_revision_repeats_all_but_the_bank_and_marks_sources_of_another_run(
     assert story["taught_by"][0]["success"] is None
 
 
-def test_what_the_bank_holds_changes_nothing(coevo, place, tmp_path):
+def test_what_the_bank_holds_changes_nothing(coevo, workspace, tmp_path):
     coevo("bank", "export", "first", tmp_path / "bank.jsonl")
-    before = fingerprint(place.root / "runs/first/lineage/.git/refs")
+    before = fingerprint(workspace.root / "runs/first/lineage/.git/refs")
     said = coevo("bank", "import", "first", tmp_path / "bank.jsonl")
     assert (said.code, "already holds all 2 entries" in said.out) == (0, True)
     spelled = write(tmp_path / "spelled.jsonl", replace(MICROWAVE, strategy=f" {MICROWAVE.strategy}."))
     assert "already holds all 1 entries" in coevo("bank", "import", "first", spelled).out
-    assert fingerprint(place.root / "runs/first/lineage/.git/refs") == before
+    assert fingerprint(workspace.root / "runs/first/lineage/.git/refs") == before
     coevo("bank", "import", "first", write(tmp_path / "more.jsonl", NEW, MICROWAVE))
     assert "1 imported" in coevo("log", "first").out
 
 
-def test_a_retired_entry_comes_back(coevo, place, tmp_path):
+def test_a_retired_entry_comes_back(coevo, workspace, tmp_path):
     coevo("bank", "import", "first", write(tmp_path / "one.jsonl", NEW))
-    paths = place.existing("first")
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    paths = workspace.existing("first")
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         from coevo.memory.bank.change import BankChange
 
         held = Bank(paths.bank)
@@ -156,12 +156,12 @@ CONFLICTS = {
 }
 
 
-def test_one_bad_row_refuses_the_file_and_changes_nothing(refused, place, tmp_path):
-    before = kept(place)
+def test_one_bad_row_refuses_the_file_and_changes_nothing(refused, workspace, tmp_path):
+    before = kept(workspace)
     for name, (row, says) in CONFLICTS.items():
         said = refused("bank", "import", "first", write(tmp_path / "bad.jsonl", REJECTED, row))
         assert f"bad.jsonl line 2: {says}" in said, name
-    assert kept(place) == before
+    assert kept(workspace) == before
 
 
 MISTAKES = {
@@ -187,19 +187,21 @@ def test_a_mistake_is_one_line_and_changes_nothing(refused, small_workspace, not
     assert (fingerprint(small_workspace), fingerprint(notes.parent)) == before
 
 
-def test_a_cursor_ahead_of_the_history_is_refused_since_the_revision_would_count_as_published(refused, place, notes):
-    Cursor(place.existing("first").published).advance(4)
-    before = kept(place)
+def test_a_cursor_ahead_of_the_history_is_refused_since_the_revision_would_count_as_published(
+    refused, workspace, notes
+):
+    Cursor(workspace.existing("first").published).advance(4)
+    before = kept(workspace)
     said = refused("bank", "import", "first", notes)
     assert "says that revision 4 is published, but the last is 3: repair it with `coevo fsck first --repair`" in said
-    assert kept(place) == before
+    assert kept(workspace) == before
 
 
-def test_a_run_in_use_is_refused_and_one_that_is_not_is_published(coevo, refused, place, notes):
-    with writer_lock(place.existing("first")):
+def test_a_run_in_use_is_refused_and_one_that_is_not_is_published(coevo, refused, workspace, notes):
+    with writer_lock(workspace.existing("first")):
         assert "in use" in refused("bank", "import", "first", notes)
     assert coevo("bank", "import", "first", notes).err == ""
-    assert Cursor(place.existing("first").published).read() == 4
+    assert Cursor(workspace.existing("first").published).read() == 4
 
 
 KILLS = (
@@ -213,11 +215,14 @@ GATE = ["coevo.tasks.run.by_hand:check_bank"]
 
 
 @pytest.mark.full
-def test_a_kill_leaves_the_old_revision_or_the_new_one(coevo, place, notes, tmp_path):
-    old, new = [replace(entry, sources=()) for entry in Bank(place.existing("first").bank).active()], (NEW, REJECTED)
+def test_a_kill_leaves_the_old_revision_or_the_new_one(coevo, workspace, notes, tmp_path):
+    old, new = (
+        [replace(entry, sources=()) for entry in Bank(workspace.existing("first").bank).active()],
+        (NEW, REJECTED),
+    )
     for kill in KILLS:
         root = tmp_path / kill
-        shutil.copytree(place.root, root)
+        shutil.copytree(workspace.root, root)
         dead = runs.coevo("bank", "import", "first", str(notes), workspace=root, kill=kill, without=GATE)
         assert dead.returncode == -signal.SIGKILL, f"{kill}: not reached: {dead.stderr}"
         paths = Workspace(root).existing("first")

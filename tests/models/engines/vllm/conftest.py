@@ -45,10 +45,10 @@ def policies(tmp_path_factory):
 @pytest.fixture(scope="session")
 def engines(policies, tmp_path_factory):
     """An engine with a server of its own at ``a``, and one at ``lora-a``."""
-    place, config = tmp_path_factory.mktemp("engines"), VllmEngineConfig(type="vllm")
+    directory, config = tmp_path_factory.mktemp("engines"), VllmEngineConfig(type="vllm")
     with (
-        closing(VllmEngine(policies / "a", config, SAMPLING, place / "full")) as full,
-        closing(VllmEngine(policies / "lora-a", config, SAMPLING, place / "adapters")) as adapters,
+        closing(VllmEngine(policies / "a", config, SAMPLING, directory / "full")) as full,
+        closing(VllmEngine(policies / "lora-a", config, SAMPLING, directory / "adapters")) as adapters,
     ):
         yield {"full": full, "adapters": adapters}
 

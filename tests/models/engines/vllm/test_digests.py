@@ -32,11 +32,11 @@ def test_a_file_has_the_digests_of_its_tensors_in_the_servers_precision(tmp_path
 def test_any_value_in_another_place_has_another_digest():
     values = torch.randn(300, generator=torch.Generator().manual_seed(0))
     seen = {digest_of(values)}
-    for place in range(300):
+    for directory in range(300):
         changed = values.clone()
-        changed[place] += 1e-6
+        changed[directory] += 1e-6
         swapped = values.clone()
-        swapped[[place, (place + 17) % 300]] = values[[(place + 17) % 300, place]]
+        swapped[[directory, (directory + 17) % 300]] = values[[(directory + 17) % 300, directory]]
         seen |= {digest_of(changed), digest_of(swapped)}
     assert len(seen) == 601
     assert digest_of(values.reshape(20, 15)[:10]) == digest_of(values[:150])
