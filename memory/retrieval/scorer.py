@@ -1,13 +1,15 @@
 """Scorers: fitted to a library, a scorer gives every entry that may be returned a score for a question."""
 
+from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, SimilarityConfig
+from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, OutsideRetrievalConfig, SimilarityConfig
+from coevo.configs.outside_part import Part, build
 from coevo.memory.library import Library
 from coevo.records.arrays import Floats, Indices
 from coevo.records.draws import Key
@@ -70,9 +72,23 @@ class Scorer(Protocol):
         ...
 
 
+class RetrievalPart(Part):
+    """A retrieval of your own for ``bank.retrieval``: scores of entries, of which the best ``k`` are shown.
+
+    How many entries are shown, when and to whom are settings beside ``options``: ``k``, ``scoped``, ``per``,
+    ``warmup``, ``min_entries``, ``share``, ``general`` and ``step_query``. An object may keep values computed from a
+    text for the next library, and nothing else: equal libraries and queries give equal scores.
+    """
+
+    setting: ClassVar[str] = OutsideRetrievalConfig.setting
+
+    @abstractmethod
+    def fit(self, library: Library) -> Score:
+        """Score function of a library with at least one entry: from a ``BankQuery`` to scores of its rows, [rows]."""
+
+
 SCORERS = Registry[Callable[[AnyRetrievalConfig | SimilarityConfig], Scorer]](
     "bank.retrieval.type",
-    "coevo.retrieval",
     {
         "tfidf": "coevo.memory.retrieval.tfidf:scorer",
         "bm25": "coevo.memory.retrieval.bm25:scorer",
@@ -89,6 +105,9 @@ SCORERS = Registry[Callable[[AnyRetrievalConfig | SimilarityConfig], Scorer]](
 
 def scorer_of(config: AnyRetrievalConfig | SimilarityConfig) -> Scorer:
     """The scorer of a configuration."""
+    if isinstance(config, OutsideRetrievalConfig):
+        part: RetrievalPart = build(config)
+        return part
     return SCORERS.load(config.type)(config)
 
 
