@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from coevo.configs.base import Config
+    from coevo.configs.load.open_parts import open_part
     from coevo.envs.base import Environment, Guide, Probe, Step
     from coevo.envs.registry import add as add_environment
     from coevo.envs.stateful.interface import Live
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     )
     from coevo.flows.console.trust_prompt import trust
     from coevo.memory.admission.admission import AdmissionPart, Decision, Trial
+    from coevo.memory.evidence.references import References
     from coevo.memory.library import Library
     from coevo.memory.retrieval.scorer import NEVER, BankQuery, RetrievalPart
     from coevo.memory.writers.writer import Edit, Evidence, Proposal, WriterPart
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from coevo.records.demonstration import Answer, Demonstration, Moment, Note
     from coevo.records.draws import extend, generator, key, seed_of
     from coevo.records.entry import Entry, entry_id
-    from coevo.records.episode import Episode
+    from coevo.records.episode import Completion, Episode, Turn
     from coevo.records.task import Panel, Task
     from coevo.records.writing import Question, Reply
     from coevo.tasks.checks.environment_check import check_environment
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 
 _HOME = {
     "coevo.configs.base": ("Config",),
+    "coevo.configs.load.open_parts": ("open_part",),
+    "coevo.memory.evidence.references": ("References",),
     "coevo.memory.admission.admission": ("AdmissionPart", "Decision", "Trial"),
     "coevo.memory.library": ("Library",),
     "coevo.memory.retrieval.scorer": ("NEVER", "BankQuery", "RetrievalPart"),
@@ -82,7 +86,7 @@ _HOME = {
     "coevo.records.demonstration": ("Answer", "Demonstration", "Moment", "Note"),
     "coevo.records.draws": ("extend", "generator", "key", "seed_of"),
     "coevo.records.entry": ("Entry", "entry_id"),
-    "coevo.records.episode": ("Episode",),
+    "coevo.records.episode": ("Completion", "Episode", "Turn"),
     "coevo.records.task": ("Panel", "Task"),
     "coevo.tasks.checks.environment_check": ("check_environment",),
 }
@@ -98,6 +102,7 @@ __all__ = [
     "Answer",
     "BankQuery",
     "CoevoError",
+    "Completion",
     "Config",
     "Decision",
     "Demonstration",
@@ -116,6 +121,7 @@ __all__ = [
     "Probe",
     "Proposal",
     "Question",
+    "References",
     "Reply",
     "RetrievalPart",
     "RewardPart",
@@ -126,6 +132,7 @@ __all__ = [
     "Task",
     "Trajectory",
     "Trial",
+    "Turn",
     "WriterPart",
     "ablate",
     "add_environment",
@@ -141,6 +148,7 @@ __all__ = [
     "key",
     "log",
     "of_episodes",
+    "open_part",
     "package",
     "promote",
     "resume",

@@ -6,14 +6,15 @@ Call it for a run that a user starts, or whose settings a user has confirmed, be
 import json
 from collections.abc import Iterator
 from inspect import isabstract
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from coevo.configs.base import Config
 from coevo.configs.load.load import mistakes, validate
-from coevo.configs.outside_part import OutsidePartConfig, Part, PartClass, outside_parts
+from coevo.configs.outside_part import OutsidePartConfig, Part, PartClass, build, outside_parts
 from coevo.configs.run_config import RunConfig
-from coevo.utilities.errors import ConfigError
+from coevo.utilities.errors import ConfigError, unknown
 from coevo.utilities.part_registry import installed
 
 
@@ -30,12 +31,39 @@ def open_parts(config: RunConfig, *settings: str) -> None:
     """
     parts = [part for part in outside_parts(config) if not settings or part.setting in settings]
     for part in parts:
-        found = _class_of(part)
-        _check_statements(part, found)
-        _check_options(part, found)
-        part.keep(found)
+        _open(part)
     if parts:
         validate(config.model_dump(mode="json"), source=config.recipe)
+
+
+def open_part(setting: str, kind: str, **options: JsonValue) -> Any:
+    """A part of your own, imported, checked and built as a run does it: for its tests, and to try it in a notebook.
+
+    Args:
+        setting: section of its kind, such as ``update.advantage``.
+        kind: ``package.module:Class``, or the name under which an installed package registers it.
+        options: its options.
+
+    Raises:
+        ConfigError: there is no such section, or the part cannot be imported, is of another kind, lacks a method or
+            refuses its options.
+    """
+    kinds = {each.setting: each for each in OutsidePartConfig.__subclasses__()}
+    if setting not in kinds:
+        raise ConfigError(unknown("section with parts", setting, kinds, f"Choose one of {', '.join(sorted(kinds))}"))
+    try:
+        part = kinds[setting](type=kind, options=options)
+    except ValidationError as error:
+        raise ConfigError(f"{setting}: {mistakes(error, kinds[setting])}") from None
+    _open(part)
+    return build(part)
+
+
+def _open(part: OutsidePartConfig) -> None:
+    found = _class_of(part)
+    _check_statements(part, found)
+    _check_options(part, found)
+    part.keep(found)
 
 
 def installed_parts() -> Iterator[tuple[str, str, str]]:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,13 +12,15 @@ from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, OutsideRetri
 from coevo.configs.outside_part import Part, build
 from coevo.memory.library import Library
 from coevo.records.arrays import Floats, Indices
-from coevo.records.draws import Key
+from coevo.records.draws import Key, key
 from coevo.utilities.part_registry import Registry
 
 NEVER = -np.inf
 """Score of an entry that must not be returned."""
 FEW = 256
 """Scores that are sorted in full, which costs less than selecting the best first."""
+ANY = key("search")
+"""Key of random choices of a query that names none."""
 NOWHERE = np.zeros(0, np.intp)
 """Positions of no result."""
 
@@ -38,10 +40,10 @@ class BankQuery:
 
     text: str
     rows: Indices
-    without: frozenset[str]
-    draw: Key
-    tally: Counter[str]
-    seconds: defaultdict[str, float]
+    without: frozenset[str] = frozenset()
+    draw: Key = ANY
+    tally: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
 Score = Callable[[BankQuery], Floats]
