@@ -10,12 +10,31 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
+from coevo.configs.bank.admission_config import OutsideAdmissionConfig
+from coevo.configs.bank.retrieval_config import OutsideRetrievalConfig
+from coevo.configs.bank.writer import OutsideWriterConfig
 from coevo.configs.base import Config
 from coevo.configs.load.load import mistakes, validate
 from coevo.configs.outside_part import OutsidePartConfig, Part, PartClass, build, outside_parts
 from coevo.configs.run_config import RunConfig
+from coevo.configs.schedule_config import OutsideScheduleConfig
+from coevo.configs.update.advantage_config import OutsideAdvantageConfig
+from coevo.configs.update.reward_config import OutsideRewardConfig
 from coevo.utilities.errors import ConfigError, unknown
 from coevo.utilities.part_registry import installed
+
+KINDS: dict[str, type[OutsidePartConfig]] = {
+    kind.setting: kind
+    for kind in (
+        OutsideAdmissionConfig,
+        OutsideRetrievalConfig,
+        OutsideWriterConfig,
+        OutsideScheduleConfig,
+        OutsideAdvantageConfig,
+        OutsideRewardConfig,
+    )
+}
+"""Settings of a part from another package, by the section that names it."""
 
 
 def open_parts(config: RunConfig, *settings: str) -> None:
@@ -48,13 +67,12 @@ def open_part(setting: str, kind: str, **options: JsonValue) -> Any:
         ConfigError: there is no such section, or the part cannot be imported, is of another kind, lacks a method or
             refuses its options.
     """
-    kinds = {each.setting: each for each in OutsidePartConfig.__subclasses__()}
-    if setting not in kinds:
-        raise ConfigError(unknown("section with parts", setting, kinds, f"Choose one of {', '.join(sorted(kinds))}"))
+    if setting not in KINDS:
+        raise ConfigError(unknown("section with parts", setting, KINDS, f"Choose one of {', '.join(KINDS)}"))
     try:
-        part = kinds[setting](type=kind, options=options)
+        part = KINDS[setting](type=kind, options=options)
     except ValidationError as error:
-        raise ConfigError(f"{setting}: {mistakes(error, kinds[setting])}") from None
+        raise ConfigError(f"{setting}: {mistakes(error, KINDS[setting])}") from None
     _open(part)
     return build(part)
 
@@ -68,7 +86,7 @@ def _open(part: OutsidePartConfig) -> None:
 
 def installed_parts() -> Iterator[tuple[str, str, str]]:
     """Section, name and ``package.module:Class`` of each part that installed packages register; nothing is imported."""
-    for kind in sorted(OutsidePartConfig.__subclasses__(), key=lambda kind: kind.setting):
+    for kind in KINDS.values():
         for name, reference in sorted(installed(kind.group).items()):
             yield kind.setting, name, reference
 
