@@ -161,3 +161,17 @@ def test_each_retrieval_is_measured_beside_the_run_s_own(folder, coevo, tmp_path
     small_run.build(tmp_path / "workspace", overrides=outside.settings(folder, "bank.retrieval"))
     done = coevo("bank", "retrieval", "first", "--json", "--workspace", tmp_path / "workspace")
     assert "my_retrieval:Shared" in {row["retrieval"] for row in json.loads(done.out)["rows"]}
+
+
+def test_a_dry_run_says_what_of_a_part_is_not_in_its_time(folder, coevo):
+    writer = "{type: 'my_writer:Feedback', model: {type: endpoint, url: 'http://a/v1', model: m}}"
+    module = folder / "my_admission.py"
+    module.write_text(module.read_text().replace("    class Config", "    needs_replay = True\n\n    class Config", 1))
+    settings = [f"bank.writer={writer}", "bank.admission.type=my_admission:First", f"python_path=[{folder}]"]
+    said = json.loads(coevo("run", RECIPE, *settings, "--dry-run", "--json").out)
+    assert {"writing", "judging"} <= set(said["untimed"])
+    for what in (
+        "the answers to bank.writer.type=my_writer:Feedback",
+        "the replays of bank.admission.type=my_admission",
+    ):
+        assert any(each.startswith(what) for each in said["notices"]), what

@@ -2,6 +2,7 @@
 
 import pytest
 from support import outside
+from support.completions import completions, said
 from support.outside import PARTS
 from support.runs import SMALL, coevo, states
 
@@ -36,3 +37,43 @@ def test_a_whole_run_with_six_parts_from_outside_resumes_bit_for_bit_after_a_kil
     assert ["policy/advantage/my_rank_Rank_spread" in each for each in metrics] == [True, True, False, False]
     assert metrics[3]["bank/retrieval/my_retrieval_Shared_score"] >= 1
     assert sorted(found[-1]["modules"]) == sorted(module for module, *_ in PARTS.values())
+
+
+ASKING = '''
+import json
+import coevo
+
+
+class Asking(coevo.WriterPart):
+    """A lesson of a language model for each of two episodes."""
+
+    def write(self, evidence):
+        asked = evidence.episodes[:2]
+        questions = [
+            coevo.Question("my-lesson", each.task.id, (each.id,), "Be brief.", f"How to {each.task.instruction}?")
+            for each in asked
+        ]
+        replies = evidence.ask(questions)
+        pairs = [(each, reply.text) for each, reply in zip(asked, replies) if reply.text]
+        return coevo.Proposal(tuple({entry.id: entry for entry in map(self.entry, pairs)}.values()))
+
+    def entry(self, pair):
+        episode, text = pair
+        scope = self.key(episode.task)
+        return coevo.Entry(coevo.entry_id(scope, text), text, "", "", episode.task.instruction, scope,
+                           episode.task.split, (episode.id,), 1, 1)
+'''
+
+
+def test_a_writer_from_outside_asks_the_language_model_of_its_section(tmp_path, workspace):
+    (tmp_path / "my_asking.py").write_text(ASKING, encoding="utf-8")
+    with completions(lambda asked: said(f"a lesson: {len(asked.user)} letters")) as (url, _):
+        writer = f"bank.writer={{type: 'my_asking:Asking', model: {{type: endpoint, url: '{url}', model: m}}}}"
+        named = (writer, f"python_path=[{tmp_path}]", "bank.admission={type: append}", "bank.every=1")
+        run = ("run", "homerules-coevo-rl", "iterations=1", "seed=5", *SMALL, *named)
+        run = tuple(each for each in run if not each.startswith("bank.admission."))
+        done = coevo(*run, "--name", "asking", workspace=workspace)
+    assert done.returncode == 0, done.stderr
+    last = states(workspace, "asking")[-1]
+    assert last["metrics"]["bank/admission/added"] > 0
+    assert last["metrics"]["cost/writing/questions"] > 0
