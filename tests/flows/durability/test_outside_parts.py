@@ -1,10 +1,14 @@
 """A whole run of the command line whose parts all come from other packages."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from support import outside
 from support.completions import completions, said
 from support.outside import PARTS
-from support.runs import SMALL, coevo, states
+from support.runs import ROOT, SMALL, coevo, states
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
@@ -77,3 +81,22 @@ def test_a_writer_from_outside_asks_the_language_model_of_its_section(tmp_path, 
     last = states(workspace, "asking")[-1]
     assert last["metrics"]["bank/admission/added"] > 0
     assert last["metrics"]["cost/writing/questions"] > 0
+
+
+def test_a_whole_run_with_parts_of_an_installed_distribution(tmp_path, prefect_url):
+    """Named by their entry points; no setting names a folder."""
+    (tmp_path / "site").mkdir()
+    outside.install(tmp_path / "site")
+    named = [f"{setting}={{type: my-{setting.rpartition('.')[2]}}}" for setting in PARTS]
+    small = [each for each in SMALL if not each.startswith("bank.admission.")]
+    run = ("run", "homerules-coevo-rl", "iterations=2", "seed=5", *small, *named, "bank.every=1", "--name", "installed")
+    command = [sys.executable, "-P", "-m", "coevo.flows", *run, "--workspace", str(tmp_path / "workspace")]
+    there = os.pathsep.join((str(ROOT), str(tmp_path / "site")))
+    environment = os.environ | {"PYTHONPATH": there, "PREFECT_API_URL": prefect_url}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *_, first, last = states(tmp_path / "workspace", "installed")
+    assert "policy/advantage/my_advantage_spread" in first["metrics"]
+    assert "bank/admission/taken" in last["metrics"]
+    assert last["config"]["schedule"] == {"type": "my-schedule", "options": {}}
+    assert sorted(last["modules"]) == sorted(module for module, *_ in PARTS.values())
