@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from coevo.configs.base import Config
+    from coevo.configs.load.open_parts import open_part
     from coevo.envs.base import Environment, Guide, Probe, Step
     from coevo.envs.registry import add as add_environment
     from coevo.envs.stateful.interface import Live
@@ -28,15 +30,39 @@ if TYPE_CHECKING:
         waiting,
     )
     from coevo.flows.console.trust_prompt import trust
+    from coevo.memory.admission.admission import AdmissionPart, Decision, Trial
+    from coevo.memory.evidence.references import References
+    from coevo.memory.library import Library
+    from coevo.memory.retrieval.scorer import NEVER, BankQuery, RetrievalPart
+    from coevo.memory.writers.writer import Edit, Evidence, Proposal, WriterPart
+    from coevo.models.advantages import AdvantagePart
+    from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes
+    from coevo.models.rewards import RewardPart
+    from coevo.models.rewards.rewards import Rewards
     from coevo.records.demonstration import Answer, Demonstration, Moment, Note
     from coevo.records.draws import extend, generator, key, seed_of
-    from coevo.records.entry import Entry
-    from coevo.records.episode import Episode
+    from coevo.records.entry import Entry, entry_id
+    from coevo.records.episode import Completion, Episode, Turn
     from coevo.records.task import Panel, Task
+    from coevo.records.writing import Question, Reply
     from coevo.tasks.checks.environment_check import check_environment
+    from coevo.tasks.schedule import Phase, SchedulePart
     from coevo.utilities.errors import CoevoError
 
 _HOME = {
+    "coevo.configs.base": ("Config",),
+    "coevo.configs.load.open_parts": ("open_part",),
+    "coevo.memory.evidence.references": ("References",),
+    "coevo.memory.admission.admission": ("AdmissionPart", "Decision", "Trial"),
+    "coevo.memory.library": ("Library",),
+    "coevo.memory.retrieval.scorer": ("NEVER", "BankQuery", "RetrievalPart"),
+    "coevo.memory.writers.writer": ("Edit", "Evidence", "Proposal", "WriterPart"),
+    "coevo.models.advantages": ("AdvantagePart",),
+    "coevo.models.advantages.trajectory": ("Advantages", "Trajectory", "of_episodes"),
+    "coevo.models.rewards": ("RewardPart",),
+    "coevo.models.rewards.rewards": ("Rewards",),
+    "coevo.records.writing": ("Question", "Reply"),
+    "coevo.tasks.schedule": ("Phase", "SchedulePart"),
     "coevo.utilities.errors": ("CoevoError",),
     "coevo.envs.base": ("Environment", "Guide", "Probe", "Step"),
     "coevo.envs.stateful.stateful_environment": ("StatefulEnvironment",),
@@ -59,8 +85,8 @@ _HOME = {
     ),
     "coevo.records.demonstration": ("Answer", "Demonstration", "Moment", "Note"),
     "coevo.records.draws": ("extend", "generator", "key", "seed_of"),
-    "coevo.records.entry": ("Entry",),
-    "coevo.records.episode": ("Episode",),
+    "coevo.records.entry": ("Entry", "entry_id"),
+    "coevo.records.episode": ("Completion", "Episode", "Turn"),
     "coevo.records.task": ("Panel", "Task"),
     "coevo.tasks.checks.environment_check": ("check_environment",),
 }
@@ -69,21 +95,45 @@ _WHERE["trust"] = ("coevo.flows.console.trust_prompt", "trust")
 _WHERE["add_environment"] = ("coevo.envs.registry", "add")
 
 __all__ = [
+    "NEVER",
+    "AdmissionPart",
+    "AdvantagePart",
+    "Advantages",
     "Answer",
+    "BankQuery",
     "CoevoError",
+    "Completion",
+    "Config",
+    "Decision",
     "Demonstration",
+    "Edit",
     "Entry",
     "Environment",
     "Episode",
+    "Evidence",
     "Guide",
+    "Library",
     "Live",
     "Moment",
     "Note",
     "Panel",
+    "Phase",
     "Probe",
+    "Proposal",
+    "Question",
+    "References",
+    "Reply",
+    "RetrievalPart",
+    "RewardPart",
+    "Rewards",
+    "SchedulePart",
     "StatefulEnvironment",
     "Step",
     "Task",
+    "Trajectory",
+    "Trial",
+    "Turn",
+    "WriterPart",
     "ablate",
     "add_environment",
     "approve",
@@ -91,11 +141,14 @@ __all__ = [
     "check_environment",
     "compare",
     "curves",
+    "entry_id",
     "evaluate",
     "extend",
     "generator",
     "key",
     "log",
+    "of_episodes",
+    "open_part",
     "package",
     "promote",
     "resume",

@@ -1,10 +1,11 @@
 """Schedules: iterations that update the policy, and iterations that may change the bank, selected by ``type``."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from coevo.configs.base import MAX_COUNT, Config
+from coevo.configs.outside_part import OutsidePartConfig, PartChoice
 
 
 class JointConfig(Config):
@@ -39,6 +40,14 @@ class FrozenAfterFirstConfig(Config):
     """Name of the schedule."""
 
 
+class OutsideScheduleConfig(OutsidePartConfig):
+    """A schedule from another package: a class derived from ``coevo.SchedulePart``."""
+
+    setting: ClassVar[str] = "schedule"
+    group: ClassVar[str] = "coevo.schedules"
+
+
 ScheduleConfig = Annotated[
-    JointConfig | PolicyThenBankConfig | BankThenPolicyConfig | FrozenAfterFirstConfig, Field(discriminator="type")
+    JointConfig | PolicyThenBankConfig | BankThenPolicyConfig | FrozenAfterFirstConfig | OutsideScheduleConfig,
+    PartChoice(),
 ]

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from coevo.configs.bank.admission_config import WithinGroupAdmissionConfig
 from coevo.configs.bank.bank_config import BankConfig, RetirementConfig
-from coevo.configs.bank.writer import ModelWriterConfig
+from coevo.configs.bank.writer import OutsideWriterConfig, asked_model
 from coevo.configs.run_config import RunConfig
 from coevo.configs.update.update_config import UpdateConfig
 
@@ -39,9 +40,9 @@ def _changed(found: RetirementConfig, *names: str) -> bool:
 
 
 def _writer_model(bank: BankConfig) -> Iterator[str]:
-    if not isinstance(bank.writer, ModelWriterConfig):
+    writer_model = asked_model(bank.writer)
+    if writer_model is None:
         return
-    writer_model = bank.writer.model
     if writer_model.budget is not None and writer_model.budget.tokens is None and writer_model.budget.cost is None:
         yield "bank.writer.model.budget bounds nothing: set its tokens or cost"
     if writer_model.price is not None and (writer_model.budget is None or writer_model.budget.cost is None):
@@ -49,6 +50,8 @@ def _writer_model(bank: BankConfig) -> Iterator[str]:
 
 
 def _references(bank: BankConfig) -> Iterator[str]:
+    if isinstance(bank.writer, OutsideWriterConfig):
+        return
     kind, _, name = bank.writer.type.partition("-")
     if bank.references and name in ("contrast", "extremes", "skills"):
         yield (
@@ -58,7 +61,7 @@ def _references(bank: BankConfig) -> Iterator[str]:
 
 
 def _trials(bank: BankConfig, iterations: int) -> Iterator[str]:
-    if bank.admission.type == "within-group" and 0 < iterations <= bank.admission.iterations:
+    if isinstance(bank.admission, WithinGroupAdmissionConfig) and 0 < iterations <= bank.admission.iterations:
         yield (
             f"no trial ends in iterations={iterations}, so that nothing enters the bank: set bank.admission.iterations "
             f"lower than {bank.admission.iterations}, or more iterations"

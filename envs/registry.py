@@ -13,13 +13,13 @@ from coevo.utilities.part_registry import Registry
 
 ENVIRONMENTS = Registry[type[Environment[Any]]](
     "env.type",
-    "coevo.envs",
     {
         "homerules": "coevo.envs.homerules:HomeRules",
         "babyai": "coevo.envs.babyai:BabyAI",
         "babyai-rules": "coevo.envs.babyai.rules:BabyAIRules",
         "textworld": "coevo.envs.textworld:TextWorld",
     },
+    "coevo.envs",
 )
 _ADDED: dict[str, type[Environment[Any]]] = {}
 

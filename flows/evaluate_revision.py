@@ -5,6 +5,7 @@ from pathlib import Path
 
 from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.load.load import validate
+from coevo.configs.load.open_parts import open_parts
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
@@ -51,6 +52,7 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         scratch = stack.enter_context(scratch_directory(workspace.root))
         run = stack.enter_context(reading(reference, workspace))
         workspace.trust.demand(run.paths.name, run.config)
+        open_parts(run.config, "bank.retrieval", *(("bank.writer", "bank.admission") if request.discovery else ()))
         check_weights(run.manifest, run.config, workspace.root, run.name)
         other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, workspace))
         config = configured(run, request)

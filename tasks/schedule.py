@@ -1,13 +1,17 @@
 """The schedule: what an iteration may change (CoEvo-RL Table 3), and the steps that are due in it."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
+from coevo.configs.outside_part import Part, build
 from coevo.configs.run_config import RunConfig
 from coevo.configs.schedule_config import (
     BankThenPolicyConfig,
     FrozenAfterFirstConfig,
     JointConfig,
+    OutsideScheduleConfig,
     PolicyThenBankConfig,
     ScheduleConfig,
 )
@@ -33,9 +37,26 @@ class Phase:
         return {"policy/learns": float(self.learns), "bank/evolves": float(self.evolves)}
 
 
+class SchedulePart(Part):
+    """A schedule of your own for ``schedule``: what each iteration may change.
+
+    It is asked several times in an iteration, and equal arguments give equal answers: a resumed run asks again.
+    """
+
+    setting: ClassVar[str] = OutsideScheduleConfig.setting
+
+    @abstractmethod
+    def phase(self, iteration: int, entries: int) -> Phase:
+        """Phase that an iteration belongs to.
+
+        Args:
+            iteration: counted from 0.
+            entries: active entries of the bank at the beginning of the iteration.
+        """
+
+
 SCHEDULES = Registry[Callable[[ScheduleConfig, int, int], Phase]](
     "schedule.type",
-    "coevo.schedules",
     {
         "joint": "coevo.tasks.schedule:joint",
         "policy-then-bank": "coevo.tasks.schedule:policy_then_bank",
@@ -53,6 +74,9 @@ def phase_of(config: ScheduleConfig, iteration: int, entries: int) -> Phase:
         iteration: counted from 0.
         entries: active entries of the bank at the beginning of the iteration.
     """
+    if isinstance(config, OutsideScheduleConfig):
+        part: SchedulePart = build(config)
+        return part.phase(iteration, entries)
     return SCHEDULES.load(config.type)(config, iteration, entries)
 
 

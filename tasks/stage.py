@@ -6,6 +6,7 @@ cached or persisted: what lasts is committed by the lineage, never by the orches
 and stage, ``r12 rollout``; one that belongs to no revision has the stage's name.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -160,7 +161,7 @@ def untracked(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def part_name(kind: str) -> str:
     """The ``type`` of a part as metrics spell it; metrics of this part alone have its name."""
-    return kind.replace("+", "_").replace("-", "_")
+    return re.sub(r"\W", "_", kind)
 
 
 @contextmanager

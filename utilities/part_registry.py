@@ -11,7 +11,7 @@ PartT = TypeVar("PartT")
 
 
 class Registry(Generic[PartT]):
-    """Parts of one kind by name, each imported on first use: the built-in ones, and those of installed packages.
+    """Parts of one kind by name, each imported on first use: built-in ones, and those that packages register.
 
     A built-in part takes precedence over an installed one of the same name.
 
@@ -19,11 +19,11 @@ class Registry(Generic[PartT]):
         parts: ``package.module:attribute`` of each built-in part, by name.
     """
 
-    def __init__(self, setting: str, group: str, parts: Mapping[str, str]) -> None:
+    def __init__(self, setting: str, parts: Mapping[str, str], group: str | None = None) -> None:
         """Args:
         setting: key of the configuration that names a part, for messages: ``update.reward.type``.
-        group: entry-point group under which packages register theirs: ``coevo.rewards``.
         parts: ``package.module:attribute`` of each built-in part, by name.
+        group: entry-point group under which packages register theirs, such as ``coevo.envs``; None where they cannot.
         """
         self.parts = parts
         self._setting, self._group = setting, group
@@ -53,7 +53,7 @@ class Registry(Generic[PartT]):
         """The object at ``package.module:attribute``; ``name`` is the value of the setting, for messages.
 
         Raises:
-            ConfigError: the module cannot be imported or parsed, or lacks the attribute.
+            ConfigError: the module cannot be imported or parsed, raises, or lacks the attribute.
         """
         module, _, attribute = reference.partition(":")
         try:
@@ -67,6 +67,9 @@ class Registry(Generic[PartT]):
             raise ConfigError(
                 f"{self._setting} = {name!r}: {error.filename}, line {error.lineno}: {error.msg}: mend the module"
             ) from error
+        except (Exception, SystemExit) as error:  # a module of somebody else may raise anything
+            said = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+            raise ConfigError(f"{self._setting} = {name!r}: {module} raises {said} when imported; mend it") from error
         part: PartT | None = getattr(home, attribute, None)
         if part is None:
             near = nearest(attribute, (each for each in vars(home) if not each.startswith("_")))
@@ -75,4 +78,9 @@ class Registry(Generic[PartT]):
         return part
 
     def _installed(self) -> dict[str, str]:
-        return {entry.name: f"{entry.module}:{entry.attr}" for entry in entry_points(group=self._group)}
+        return {} if self._group is None else installed(self._group)
+
+
+def installed(group: str) -> dict[str, str]:
+    """``package.module:attribute`` of each part that installed packages register, by name; nothing is imported."""
+    return {entry.name: f"{entry.module}:{entry.attr}" for entry in entry_points(group=group)}

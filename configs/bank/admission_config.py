@@ -1,19 +1,32 @@
 """Admission of candidate entries. ``coevo.memory.admission.admission`` lists the module of each ``type``."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from coevo.configs.base import MAX_COUNT, MAX_FACTOR, Config
+from coevo.configs.outside_part import OutsidePartConfig, PartChoice
+
+UNPROVEN = "nothing is replayed; to have replay judge them, set bank.admission={type: replay}"
+"""Path of a lesson into the bank without evidence, and the remedy, where an admission says nothing else."""
 
 
 class AdmissionConfig(Config):
-    """Base of the configuration of every admission."""
+    """Base of the configuration of every built-in admission.
+
+    Attributes:
+        edits: True if it carries out operations on entries.
+        needs_replay: True if it plays tasks again, with candidates and without.
+    """
+
+    edits: ClassVar[bool] = False
+    needs_replay: ClassVar[bool] = False
 
     @property
     def unproven(self) -> str | None:
         """Path of a lesson into the bank without evidence, and the remedy; None if replay must show a gain."""
-        return "nothing is replayed; to have replay judge them, set bank.admission={type: replay}"
+        return UNPROVEN
 
 
 class ReplayAdmissionConfig(AdmissionConfig):
@@ -23,6 +36,7 @@ class ReplayAdmissionConfig(AdmissionConfig):
     lesson by itself and with confidence: ``{per: entry, replays: 64, confidence: 0.95}``.
     """
 
+    needs_replay: ClassVar[bool] = True
     type: Literal["replay"] = "replay"
     """Kind of admission."""
     per: Literal["batch", "entry"] = "batch"
@@ -80,6 +94,7 @@ class EditsAdmissionConfig(AdmissionConfig):
     Entries enter without evidence: nothing is replayed, and an episode that earned 0 may teach them.
     """
 
+    edits: ClassVar[bool] = True
     type: Literal["edits"]
     """Kind of admission."""
     initial: float = Field(default=1.0, gt=0, le=MAX_FACTOR)
@@ -152,13 +167,44 @@ class ScoreAdmissionConfig(AdmissionConfig):
     """A candidate worth as much as the lowest entry of a full zone replaces the least useful such, or not (paper)."""
 
 
+class OutsideAdmissionConfig(OutsidePartConfig):
+    """An admission from another package: a class derived from ``coevo.AdmissionPart``."""
+
+    setting: ClassVar[str] = "bank.admission"
+    group: ClassVar[str] = "coevo.admission"
+    stated: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "edits": (bool,),
+        "needs_replay": (bool,),
+        "unproven": (str, type(None)),
+    }
+
+    @property
+    def edits(self) -> bool | None:
+        """True if it carries out operations on entries; None as long as nobody has opened the part."""
+        found: bool | None = self.states("edits")
+        return found
+
+    @property
+    def needs_replay(self) -> bool | None:
+        """True if it plays tasks again; None as long as nobody has opened the part."""
+        found: bool | None = self.states("needs_replay")
+        return found
+
+    @property
+    def unproven(self) -> str | None:
+        """As of a built-in admission; as long as nobody has opened the part, nothing is known to be proven."""
+        found: str | None = self.states("unproven") if self.is_open else UNPROVEN
+        return found
+
+
 AnyAdmissionConfig = Annotated[
     ReplayAdmissionConfig
     | ScoreAdmissionConfig
     | AppendAdmissionConfig
     | EditsAdmissionConfig
-    | WithinGroupAdmissionConfig,
-    Field(discriminator="type"),
+    | WithinGroupAdmissionConfig
+    | OutsideAdmissionConfig,
+    PartChoice(),
 ]
 
 

@@ -77,16 +77,15 @@ class BankConfig(Config):
     @model_validator(mode="after")
     def _edited(self) -> Self:
         """Check that operations are both proposed and carried out."""
-        edits = self.admission.type == "edits"
-        if self.writer.edits and not edits:
+        if self.writer.edits and self.admission.edits is False:
             raise ValueError(
                 f"writer.type={self.writer.type} proposes operations, but admission.type={self.admission.type} cannot "
                 "apply them: set bank.admission={type: edits}"
             )
-        if edits and not self.writer.edits:
+        if self.admission.edits and self.writer.edits is False:
             raise ValueError(
-                f"admission.type=edits applies operations, but writer.type={self.writer.type} proposes none: "
-                "set bank.writer={type: quote-editor}"
+                f"admission.type={self.admission.type} applies operations, but writer.type={self.writer.type} proposes "
+                "none: set bank.writer={type: quote-editor}"
             )
         return self
 

@@ -3,11 +3,12 @@
 ``coevo.memory.retrieval.scorer`` lists the module that scores for each ``type``.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from coevo.configs.base import MAX_COUNT, MAX_FACTOR, Config, FromAnywhere
+from coevo.configs.outside_part import OutsidePartConfig, PartChoice
 from coevo.configs.trust_settings import Trusted
 
 EntryField = Literal["strategy", "condition", "example", "keywords"]
@@ -211,6 +212,13 @@ class ClusterRetrievalConfig(RetrievalConfig):
     """For a cluster without entries: similarity to the observation that entries of the whole library must exceed."""
 
 
+class OutsideRetrievalConfig(TopKConfig, OutsidePartConfig):
+    """A retrieval from another package: a class derived from ``coevo.RetrievalPart``. Times and numbers stay here."""
+
+    setting: ClassVar[str] = "bank.retrieval"
+    group: ClassVar[str] = "coevo.retrieval"
+
+
 AnyRetrievalConfig = Annotated[
     TfidfConfig
     | Bm25Config
@@ -220,8 +228,9 @@ AnyRetrievalConfig = Annotated[
     | UtilityConfig
     | SimUtilUcbConfig
     | TwoPhaseConfig
-    | ClusterRetrievalConfig,
-    Field(discriminator="type"),
+    | ClusterRetrievalConfig
+    | OutsideRetrievalConfig,
+    PartChoice(),
 ]
 
 

@@ -1,11 +1,13 @@
 """Writers of candidate entries. ``coevo.memory.writers.writer`` lists the module of each ``type``."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from coevo.configs.bank.writer_model_config import AnyWriterModelConfig, PolicyWriterModelConfig
 from coevo.configs.base import MAX_COUNT, Config
+from coevo.configs.outside_part import OutsidePartConfig, PartChoice
 
 
 def _rule(kind: str) -> str:
@@ -180,6 +182,33 @@ class ModelExtremesConfig(ModelWriterConfig):
     """Most warnings of one firing (K_warn)."""
 
 
+class OutsideWriterConfig(OutsidePartConfig):
+    """A writer from another package: a class derived from ``coevo.WriterPart``."""
+
+    setting: ClassVar[str] = "bank.writer"
+    group: ClassVar[str] = "coevo.writers"
+    stated: ClassVar[Mapping[str, tuple[Any, ...]]] = {"scores": (bool,), "edits": (bool,)}
+    model: AnyWriterModelConfig | None = None
+    """Language model that the writer asks; null for a writer that asks none."""
+
+    @property
+    def scores(self) -> bool | None:
+        """True if it gives the worth of a candidate; None as long as nobody has opened the part."""
+        found: bool | None = self.states("scores")
+        return found
+
+    @property
+    def reflects(self) -> bool | None:
+        """True if its class has the method ``reflect``; None as long as nobody has opened the part."""
+        return self.defines("reflect")
+
+    @property
+    def edits(self) -> bool | None:
+        """True if it proposes operations on entries; None as long as nobody has opened the part."""
+        found: bool | None = self.states("edits")
+        return found
+
+
 AnyWriterConfig = Annotated[
     QuoteContrastConfig
     | QuoteExtremesConfig
@@ -190,6 +219,12 @@ AnyWriterConfig = Annotated[
     | ModelExtremesConfig
     | ModelReflectionConfig
     | ModelSkillsConfig
-    | ModelEditorConfig,
-    Field(discriminator="type"),
+    | ModelEditorConfig
+    | OutsideWriterConfig,
+    PartChoice(),
 ]
+
+
+def asked_model(writer: AnyWriterConfig) -> AnyWriterModelConfig | None:
+    """Settings of the language model that a writer asks; None for one that asks none."""
+    return writer.model if isinstance(writer, ModelWriterConfig | OutsideWriterConfig) else None

@@ -3,6 +3,11 @@
 import itertools
 from collections.abc import Iterator
 
+from coevo.configs.bank.admission_config import (
+    AppendAdmissionConfig,
+    ScoreAdmissionConfig,
+    WithinGroupAdmissionConfig,
+)
 from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.bank.retrieval_config import ClusterRetrievalConfig
 from coevo.configs.bank.writer import (
@@ -83,7 +88,7 @@ def _scored(config: RunSections) -> Iterator[str]:
     bank = config.bank
     if bank is None or bank.admission.type != "score":
         return
-    if not bank.writer.scores:
+    if bank.writer.scores is False:
         yield (
             f"bank.writer.type={bank.writer.type} does not score entries, but bank.admission.type=score ranks by their "
             "scores: set bank.writer.type to quote-contrast, quote-extremes, model-contrast or model-extremes, or "
@@ -109,9 +114,9 @@ def _room(config: RunSections) -> Iterator[str]:
 def _most_admitted(bank: BankConfig) -> int | None:
     """Maximum number of entries that the admission lets a bank hold; None without a limit."""
     admission = bank.admission
-    if admission.type == "append":
+    if isinstance(admission, AppendAdmissionConfig):
         return admission.capacity
-    if admission.type != "score":
+    if not isinstance(admission, ScoreAdmissionConfig):
         return None
     strategies, warnings = admission.capacity.strategy, admission.capacity.warning
     # Three levels of either zone, or strategies without a level.
@@ -163,7 +168,7 @@ def _approved(config: RunSections) -> Iterator[str]:
 def _tried(config: RunSections) -> Iterator[str]:
     """Check that groups can be halved, and that their tasks are known before they are played."""
     bank, rollout = config.bank, config.rollout
-    if bank is None or bank.admission.type != "within-group":
+    if bank is None or not isinstance(bank.admission, WithinGroupAdmissionConfig):
         return
     seers = round(bank.retrieval.share * rollout.group_size)
     if seers < 4:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from coevo.configs.sections import RunSections
+from coevo.configs.update.advantage_config import GigpoConfig, ReinforceConfig
+from coevo.configs.update.reward_config import CapabilityEvolutionConfig
 
 LEAST_TEMPERATURE = 0.01
 """Lowest temperature of vLLM, which raises any lower one to it."""
@@ -28,9 +30,10 @@ def _comparable(config: RunSections) -> Iterator[str]:
     advantage, rollout = config.update.advantage, config.rollout
     if advantage.grouped and rollout.group_size < 2:
         yield f"rollout.group_size=1 gives {advantage.type} no group to compare with: set it to 2 or more"
-    if advantage.type == "reinforce" and advantage.baseline == "batch" and rollout.tasks * rollout.group_size < 2:
+    alone = rollout.tasks * rollout.group_size < 2
+    if isinstance(advantage, ReinforceConfig) and advantage.baseline == "batch" and alone:
         yield "update.advantage.baseline=batch needs two episodes: set rollout.tasks=2 or more"
-    if advantage.type == "gigpo" and advantage.anchor == "cluster" and config.clusters is None:
+    if isinstance(advantage, GigpoConfig) and advantage.anchor == "cluster" and config.clusters is None:
         yield (
             "update.advantage.anchor=cluster needs observation clusters: set clusters.delta=0.85, "
             "or update.advantage.anchor=observation"
@@ -52,7 +55,7 @@ def _cut(config: RunSections) -> Iterator[str]:
     update = config.update
     if config.rollout.turns is None:
         return
-    if update is None or not update.advantage.needs_critic:
+    if update is None or update.advantage.needs_critic is False:
         kind = "update=null" if update is None else f"update.advantage.type={update.advantage.type}"
         yield (
             f"rollout.turns cuts episodes, but {kind} has no value for the rest: "
@@ -81,8 +84,9 @@ def _distribution(config: RunSections) -> Iterator[str]:
 
 def _potential(config: RunSections) -> Iterator[str]:
     reward = config.update and config.update.reward
-    reflects = config.bank is not None and config.bank.writer.reflects
-    if reward and reward.type == "capability-evolution" and reward.potential == "reflection" and not reflects:
+    reflects = config.bank is not None and config.bank.writer.reflects is not False
+    reads = isinstance(reward, CapabilityEvolutionConfig) and reward.potential == "reflection"
+    if reads and not reflects:
         yield (
             "update.reward.potential=reflection needs a reflecting writer: set bank.writer.type=quote-reflection, "
             "or update.reward.potential=progress"

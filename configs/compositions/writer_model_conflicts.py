@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coevo.configs.bank.writer import ModelReflectionConfig, ModelWriterConfig
+from coevo.configs.bank.writer import ModelReflectionConfig, asked_model
 from coevo.configs.bank.writer_model_config import (
     NO_PROSE,
     AnyWriterModelConfig,
@@ -19,14 +19,11 @@ OF_REFLECTIONS = ("predictions", "lessons", "asides", "write")
 
 def flaws(config: RunSections) -> Iterator[str]:
     """Conflicts of the writer model with other sections."""
-    writer = None if config.bank is None else config.bank.writer
+    writer_model = None if config.bank is None else asked_model(config.bank.writer)
     yield from _words(config)
     yield from _untaught(config)
     yield from _trained(config)
     yield from _examined(config)
-    if not isinstance(writer, ModelWriterConfig):
-        return
-    writer_model = writer.model
     if isinstance(writer_model, PolicyWriterModelConfig):
         yield from _speechless(config)
         yield from _room(writer_model, config)
@@ -44,7 +41,7 @@ def _speechless(config: RunSections) -> Iterator[str]:
 def _words(config: RunSections) -> Iterator[str]:
     """Conflicts of reflections in words, which a policy of single words learns in its warm start."""
     writer = None if config.bank is None else config.bank.writer
-    own = isinstance(writer, ModelWriterConfig) and isinstance(writer.model, PolicyWriterModelConfig)
+    own = writer is not None and isinstance(asked_model(writer), PolicyWriterModelConfig)
     single = config.policy.type == "scratch" and config.context.style == "words"
     if _in_words(config) and not (single and own):
         yield (
@@ -84,24 +81,20 @@ def _trained(config: RunSections) -> Iterator[str]:
     trained, bank = None if config.update is None else config.update.writer, config.bank
     if trained is None:
         return
-    writer = None if bank is None else bank.writer
-    if (
-        bank is None
-        or not isinstance(writer, ModelWriterConfig)
-        or not isinstance(writer.model, PolicyWriterModelConfig)
-    ):
+    writer_model = None if bank is None else asked_model(bank.writer)
+    if bank is None or not isinstance(writer_model, PolicyWriterModelConfig):
         yield (
             "update.writer trains the policy as writer: set update.writer=null, or bank.writer.type=model-reflection "
             "and bank.writer.model.type=policy"
         )
         return
-    drawn, played = writer.model.temperature, config.rollout.sampling.temperature
+    drawn, played = writer_model.temperature, config.rollout.sampling.temperature
     if drawn != played:
         yield (
             f"update.writer learns at the temperature of the rollouts: set bank.writer.model.temperature={played:g} "
             f"instead of {drawn:g}"
         )
-    if trained.reward == "prediction" and getattr(writer, "told", "outcome") == "outcome":
+    if trained.reward == "prediction" and getattr(bank.writer, "told", "outcome") == "outcome":
         yield (
             "update.writer.reward=prediction needs predictions of an outcome that is not told: set "
             "bank.writer.type=model-reflection and bank.writer.told=nothing"
@@ -119,7 +112,7 @@ def _trained(config: RunSections) -> Iterator[str]:
 
 
 def _examined(config: RunSections) -> Iterator[str]:
-    if config.evaluation.reflections and not (config.bank is not None and config.bank.writer.reflects):
+    if config.evaluation.reflections and (config.bank is None or config.bank.writer.reflects is False):
         yield (
             "evaluation.reflections needs a reflecting writer: set bank.writer.type=model-reflection, or "
             "evaluation.reflections=0"

@@ -22,6 +22,7 @@ from yaml import MappingNode, YAMLError
 from coevo.configs.env import EnvConfig
 from coevo.configs.load.setting_place import fitted, located
 from coevo.configs.load.source import MAX_DEPTH, SourceError, check
+from coevo.configs.outside_part import UNKNOWN
 from coevo.configs.run_config import RunConfig
 from coevo.configs.trust_settings import STORED
 from coevo.utilities.errors import ConfigError, nearest, unknown
@@ -226,7 +227,7 @@ def _mistake(problem: ErrorDetails, kind: Any) -> str:
         return f"{where}: {message}".removeprefix(": ")
     if problem["type"] == "extra_forbidden":
         return f"{where}: no such key{setting.others()}"
-    if problem["type"] == "union_tag_invalid":
+    if problem["type"] in (UNKNOWN, "union_tag_invalid"):
         tags = problem["ctx"]
         return f"{where}.type = {_shown(tags['tag'])}: choose one of {tags['expected_tags']}"
     if problem["type"] == "union_tag_not_found":

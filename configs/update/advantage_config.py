@@ -1,10 +1,12 @@
 """Advantages: estimators that turn rewards into policy updates, selected by ``type``."""
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from coevo.configs.base import MAX_FACTOR, Config
+from coevo.configs.outside_part import OutsidePartConfig, PartChoice
 
 
 class EstimatorConfig(Config):
@@ -100,6 +102,27 @@ class GaeConfig(EstimatorConfig):
     """Scale the advantages of all action tokens to mean 0 and deviation 1, after computing the critic's targets."""
 
 
+class OutsideAdvantageConfig(OutsidePartConfig):
+    """An estimator from another package: a class derived from ``coevo.AdvantagePart``."""
+
+    setting: ClassVar[str] = "update.advantage"
+    group: ClassVar[str] = "coevo.advantages"
+    stated: ClassVar[Mapping[str, tuple[Any, ...]]] = {"grouped": (bool,), "needs_critic": (bool,)}
+
+    @property
+    def grouped(self) -> bool | None:
+        """True if an episode is compared with the others of its task; None as long as nobody has opened the part."""
+        found: bool | None = self.states("grouped")
+        return found
+
+    @property
+    def needs_critic(self) -> bool | None:
+        """True if the estimator needs values of states; None as long as nobody has opened the part."""
+        found: bool | None = self.states("needs_critic")
+        return found
+
+
 AdvantageConfig = Annotated[
-    GrpoConfig | MeanConfig | RlooConfig | ReinforceConfig | GigpoConfig | GaeConfig, Field(discriminator="type")
+    GrpoConfig | MeanConfig | RlooConfig | ReinforceConfig | GigpoConfig | GaeConfig | OutsideAdvantageConfig,
+    PartChoice(),
 ]

@@ -1,10 +1,12 @@
 """Reward shaping: rewards of an episode's turns before advantages are computed."""
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from coevo.configs.base import Config
+from coevo.configs.outside_part import OutsidePartConfig, PartChoice
 
 
 class ShapingConfig(Config):
@@ -53,6 +55,21 @@ class ProgressGuidedConfig(ShapingConfig):
     """Discount per turn; the rewards are spread over the turns evenly."""
 
 
+class OutsideRewardConfig(OutsidePartConfig):
+    """A reward from another package: a class derived from ``coevo.RewardPart``."""
+
+    setting: ClassVar[str] = "update.reward"
+    group: ClassVar[str] = "coevo.rewards"
+    stated: ClassVar[Mapping[str, tuple[Any, ...]]] = {"whole": (bool,)}
+
+    @property
+    def whole(self) -> bool | None:
+        """True if a turn's reward depends on the end of its episode; None as long as nobody has opened the part."""
+        found: bool | None = self.states("whole")
+        return found
+
+
 RewardConfig = Annotated[
-    ExtrinsicConfig | DiscountedConfig | CapabilityEvolutionConfig | ProgressGuidedConfig, Field(discriminator="type")
+    ExtrinsicConfig | DiscountedConfig | CapabilityEvolutionConfig | ProgressGuidedConfig | OutsideRewardConfig,
+    PartChoice(),
 ]

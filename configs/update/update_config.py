@@ -110,7 +110,7 @@ class UpdateConfig(Config):
         estimator, needed = self.advantage.type, self.advantage.needs_critic
         if needed and self.critic is None:
             raise ValueError(f"advantage.type={estimator} needs values: set update.critic={{}}, or another estimator")
-        if not needed and self.critic is not None:
+        if needed is False and self.critic is not None:
             remedy = "set update.critic=null, or update.advantage={type: gae}"
             raise ValueError(f"advantage.type={estimator} does not use a critic: {remedy}")
         if estimator == "gae" and self.reward.type == "discounted":

@@ -22,6 +22,7 @@ from coevo.flows.cli import (
     fsck,
     gc,
     inspect,
+    new,
     package,
     play,
     remote,
@@ -74,6 +75,7 @@ for panel, modules in PANELS.items():
 app.add_typer(bank.app, name="bank", rich_help_panel="History")
 app.add_typer(schedule.app, name="schedule", rich_help_panel="Runs")
 app.add_typer(envs.app, name="envs", rich_help_panel="Choices")
+app.add_typer(new.app, name="new", rich_help_panel="Choices")
 
 
 @cache

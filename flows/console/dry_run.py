@@ -3,6 +3,7 @@
 from typing import Any
 
 from coevo.configs.bank.admission_config import notice
+from coevo.configs.outside_part import OutsidePartConfig, checked_options, outside_parts, summary
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.flows.console import output
@@ -36,6 +37,7 @@ def report(config: RunConfig, env: Environment[Any], found: Forecast) -> dict[st
         "problems": list(found.problems),
         "notice": None if config.bank is None else notice(config.bank.admission),
         "notices": [*notices(config, env, rehearsal.outcomes), *found.notices, *rehearsal.unproven],
+        "parts": [_part(part) for part in outside_parts(config)],
         "policy": {"parameters": shape.parameters, "trained": shape.trainable, "positions": shape.positions},
         "prompts": {
             "tasks": rehearsal.tasks,
@@ -68,6 +70,9 @@ def show(said: dict[str, Any]) -> None:
     output.line(f"{said['recipe']}: {said['iterations']} iterations, on {said['machine']}")
     for each in said["notices"]:
         output.line(f"notice    {each}")
+    for part in said["parts"]:
+        options = "".join(f" {name}={value}" for name, value in part["options"].items())
+        output.line(f"part      {part['setting']} is {part['type']}{options}: {part['summary']}".removesuffix(": "))
     output.line(f"policy    {policy['parameters']:,} parameters, {policy['trained']:,} trained")
     guessed = " (estimated: its tokenizer is not on this machine)" if prompts["guessed"] else ""
     output.line(
@@ -97,6 +102,12 @@ def show(said: dict[str, Any]) -> None:
     for problem in said["problems"]:
         output.line(f"problem   {problem}")
     output.line("not ready: solve the problems above first" if said["problems"] else "ready to start")
+
+
+def _part(part: OutsidePartConfig) -> dict[str, Any]:
+    """A part from another package, with all of its options."""
+    options = checked_options(part).model_dump(mode="json")
+    return {"setting": part.setting, "type": part.type, "options": options, "summary": summary(part)}
 
 
 def _show_time(said: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.bank.retrieval_config import RetrievalConfig
 from coevo.configs.base import Config
+from coevo.configs.outside_part import OutsidePartConfig
 from coevo.configs.rollout.rollout_config import RolloutConfig
 from coevo.configs.run_config import RunConfig
 from coevo.configs.update.update_config import UpdateConfig
@@ -68,6 +69,9 @@ def _fitting(columns: Mapping[str, Mapping[str, str]], names: Sequence[str], wid
 
 def _changed(part: Config, said: set[str]) -> Iterator[str]:
     """Settings that differ from their defaults, except those shown elsewhere."""
+    if isinstance(part, OutsidePartConfig):
+        yield from (f"{name}={_plain(value)}" for name, value in part.options.items())
+        said = said | {"options"}
     for name, field in type(part).model_fields.items():
         value = getattr(part, name)
         if name not in said and value != field.get_default(call_default_factory=True):

@@ -9,6 +9,7 @@ program or import code.
 from collections.abc import Sequence
 from pathlib import Path
 
+from coevo.configs.load.open_parts import open_parts
 from coevo.configs.trust_settings import Setting, chosen
 from coevo.lineage.packages import package_digest
 from coevo.lineage.trust import Consent, confirmed_before, extend_path
@@ -53,6 +54,7 @@ def prove(
     )
     for package in packages:
         extend_path(package.config)
+        open_parts(package.config, "bank.retrieval")
     return packages
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from coevo.configs.load.load import change, written
+from coevo.configs.load.open_parts import open_parts
+from coevo.configs.outside_part import outside_parts
 from coevo.configs.run_config import RunConfig
 from coevo.configs.trust_settings import Setting, chosen
 from coevo.envs.registry import make
@@ -19,7 +21,7 @@ from coevo.lineage.lock import writer_lock
 from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.revision.code_version import Code, changes, flat
 from coevo.lineage.revision.manifest import Manifest
-from coevo.lineage.trust import Trust
+from coevo.lineage.trust import Trust, extend_path
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.table_retention import KeptVersions, copy
@@ -71,6 +73,7 @@ def continued(source: Reading, overrides: Sequence[str], trust: Trust) -> RunCon
     config = written(changed, source=source.name)
     if writer_model_config(source.config) != writer_model_config(config):
         check_writer_model(config)
+    _check_parts(source, config, trust)
     if source.config.env == config.env and config.evaluation.panels:
         return config
     trust.require(source.paths.name, source.config)
@@ -78,6 +81,16 @@ def continued(source: Reading, overrides: Sequence[str], trust: Trust) -> RunCon
     if source.config.env != config.env:
         _check_words(source.config, config)
     return found
+
+
+def _check_parts(source: Reading, config: RunConfig, trust: Trust) -> None:
+    """Open the parts of other packages that the branch changes; those of its source wait for the branch's start."""
+    before = list(outside_parts(source.config))
+    changed = [part.setting for part in outside_parts(config) if part not in before]
+    if changed:
+        trust.require(source.paths.name, source.config)
+        extend_path(config)
+        open_parts(config, *changed)
 
 
 def _check_fixed(before: Mapping[str, object], after: Mapping[str, object]) -> None:

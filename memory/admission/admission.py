@@ -1,10 +1,12 @@
 """Admissions: an admission decides what a proposal changes in the bank."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
-from coevo.configs.bank.admission_config import AnyAdmissionConfig
+from coevo.configs.bank.admission_config import UNPROVEN, AnyAdmissionConfig, OutsideAdmissionConfig
+from coevo.configs.outside_part import Part, build
 from coevo.memory.bank.change import Judged, Ruling
 from coevo.memory.library import Library
 from coevo.memory.writers.writer import Proposal
@@ -72,9 +74,38 @@ class Admission(Protocol):
         ...
 
 
+class AdmissionPart(Part):
+    """An admission of your own for ``bank.admission``: which of a proposal's candidates enter the bank, and which
+    entries change or leave.
+
+    Equal proposals, libraries and rewards give equal decisions: an object keeps nothing from one firing to the next.
+
+    Attributes:
+        edits: True if it carries out the operations of a writer that proposes some.
+        needs_replay: True if it calls ``replay``; the environment must repeat then.
+        unproven: how lessons enter without evidence, and the remedy, which each run reports at its start; None if a
+            lesson enters only after it has shown a gain.
+    """
+
+    setting: ClassVar[str] = OutsideAdmissionConfig.setting
+    edits: ClassVar[bool] = False
+    needs_replay: ClassVar[bool] = False
+    unproven: ClassVar[str | None] = UNPROVEN
+
+    @abstractmethod
+    def decide(self, proposal: Proposal, library: Library, replay: Replay, revision: int) -> Decision:
+        """Decide about a proposal.
+
+        Args:
+            proposal: candidates, and operations of a writer that edits; a candidate may be in the bank already.
+            library: active entries with their counters.
+            replay: plays the tasks that candidates were written from, with them and without, see ``Replay``.
+            revision: in which they enter.
+        """
+
+
 ADMISSIONS = Registry[Callable[[AnyAdmissionConfig], Admission]](
     "bank.admission.type",
-    "coevo.admission",
     {
         "replay": "coevo.memory.admission.replay:admission",
         "within-group": "coevo.memory.admission.within_group:admission",
@@ -87,4 +118,7 @@ ADMISSIONS = Registry[Callable[[AnyAdmissionConfig], Admission]](
 
 def admission_of(config: AnyAdmissionConfig) -> Admission:
     """The admission of a configuration."""
+    if isinstance(config, OutsideAdmissionConfig):
+        part: AdmissionPart = build(config)
+        return part
     return ADMISSIONS.load(config.type)(config)

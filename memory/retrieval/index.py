@@ -10,7 +10,7 @@ from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, ClusterRetri
 from coevo.memory.catalogue import Catalogue
 from coevo.memory.clusters import Clusters
 from coevo.memory.library import Library
-from coevo.memory.retrieval.scorer import NEVER, NOWHERE, BankQuery, BestScore, Score, Scorer, scorer_of, top
+from coevo.memory.retrieval.scorer import ANY, NEVER, NOWHERE, BankQuery, BestScore, Score, Scorer, scorer_of, top
 from coevo.memory.stats import Stats
 from coevo.memory.text import terms
 from coevo.records import draws
@@ -90,7 +90,7 @@ class Index:
         else of the query. ``draw`` keys the random choices of a scorer.
         """
         pool = self._pool(scope if self.config.scoped else None)
-        question = BankQuery(query, pool.rows, pool.without, draw or draws.key("search"), self.tally, self.seconds)
+        question = BankQuery(query, pool.rows, pool.without, draw or ANY, self.tally, self.seconds)
         places, scores = self._found(question, pool.shelves)
         return list(map(Hit, self.library.some(pool.rows[places]), scores.tolist()))
 

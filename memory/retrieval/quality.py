@@ -20,6 +20,7 @@ from coevo.configs.bank.retrieval_config import (
     EmbeddingConfig,
     EncoderConfig,
     FieldWeights,
+    OutsideRetrievalConfig,
     TfidfConfig,
     TfidfEmbeddingConfig,
 )
@@ -78,7 +79,7 @@ def by_text(own: AnyRetrievalConfig) -> list[AnyRetrievalConfig]:
     """Every retrieval that ranks by the texts of query and entry alone.
 
     The others rank by the outcomes of episodes, or are asked with observations: utility, SimUtil-UCB, two phases and
-    clusters.
+    clusters. A run's own retrieval from another package is measured, too; it gets no outcomes here.
 
     Args:
         own: a run's retrieval, whose settings are kept; its weights and its encoder also hold for the other types.
@@ -91,7 +92,8 @@ def by_text(own: AnyRetrievalConfig) -> list[AnyRetrievalConfig]:
         TfidfEmbeddingConfig(type="tfidf+embedding", weights=weights, encoder=encoder),
         Bm25EmbeddingConfig(type="bm25+embedding", weights=weights, encoder=encoder),
     ]
-    return [own if own.type == each.type else each for each in every]
+    mine = [own] if isinstance(own, OutsideRetrievalConfig) else []
+    return [*(own if own.type == each.type else each for each in every), *mine]
 
 
 def chance(question: BankQuery) -> Floats:

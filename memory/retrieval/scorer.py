@@ -1,22 +1,26 @@
 """Scorers: fitted to a library, a scorer gives every entry that may be returned a score for a question."""
 
+from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, SimilarityConfig
+from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, OutsideRetrievalConfig, SimilarityConfig
+from coevo.configs.outside_part import Part, build
 from coevo.memory.library import Library
 from coevo.records.arrays import Floats, Indices
-from coevo.records.draws import Key
+from coevo.records.draws import Key, key
 from coevo.utilities.part_registry import Registry
 
 NEVER = -np.inf
 """Score of an entry that must not be returned."""
 MAX_FULL_SORT = 256
 """Scores that are sorted in full, which costs less than selecting the best first."""
+ANY = key("search")
+"""Key of random choices of a query that names none."""
 NOWHERE = np.zeros(0, np.intp)
 """Positions of no result."""
 
@@ -36,10 +40,10 @@ class BankQuery:
 
     text: str
     rows: Indices
-    without: frozenset[str]
-    draw: Key
-    tally: Counter[str]
-    seconds: defaultdict[str, float]
+    without: frozenset[str] = frozenset()
+    draw: Key = ANY
+    tally: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
 Score = Callable[[BankQuery], Floats]
@@ -70,9 +74,23 @@ class Scorer(Protocol):
         ...
 
 
+class RetrievalPart(Part):
+    """A retrieval of your own for ``bank.retrieval``: scores of entries, of which the best ``k`` are shown.
+
+    How many entries are shown, when and to whom are settings beside ``options``: ``k``, ``scoped``, ``per``,
+    ``warmup``, ``min_entries``, ``share``, ``general`` and ``step_query``. An object may keep values computed from a
+    text for the next library, and nothing else: equal libraries and queries give equal scores.
+    """
+
+    setting: ClassVar[str] = OutsideRetrievalConfig.setting
+
+    @abstractmethod
+    def fit(self, library: Library) -> Score:
+        """Score function of a library with at least one entry: from a ``BankQuery`` to scores of its rows, [rows]."""
+
+
 SCORERS = Registry[Callable[[AnyRetrievalConfig | SimilarityConfig], Scorer]](
     "bank.retrieval.type",
-    "coevo.retrieval",
     {
         "tfidf": "coevo.memory.retrieval.tfidf:scorer",
         "bm25": "coevo.memory.retrieval.bm25:scorer",
@@ -89,6 +107,9 @@ SCORERS = Registry[Callable[[AnyRetrievalConfig | SimilarityConfig], Scorer]](
 
 def scorer_of(config: AnyRetrievalConfig | SimilarityConfig) -> Scorer:
     """The scorer of a configuration."""
+    if isinstance(config, OutsideRetrievalConfig):
+        part: RetrievalPart = build(config)
+        return part
     return SCORERS.load(config.type)(config)
 
 

@@ -1,17 +1,19 @@
 """Writers: from the episodes since its last firing, and what the bank holds, a writer proposes changes."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from coevo.configs.bank.writer import AnyWriterConfig
+from coevo.configs.bank.writer import AnyWriterConfig, OutsideWriterConfig
+from coevo.configs.outside_part import Part, build
 from coevo.memory.evidence.references import References
 from coevo.memory.evidence.reflections import Reflected
 from coevo.memory.library import Library
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
-from coevo.records.task import KeyFunction
+from coevo.records.task import BY_SCOPE, KeyFunction
 from coevo.records.writing import Drawn, Question, QuestionRoom, Reply
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.part_registry import Registry
@@ -153,6 +155,32 @@ class Reflector(Protocol):
         ...
 
 
+class WriterPart(Part):
+    """A writer of your own for ``bank.writer``: candidates from the episodes since its last firing.
+
+    It changes nothing itself, and equal evidence gives equal proposals: an object keeps nothing from one firing to the
+    next. A class with the method ``reflect`` of ``Reflector`` also serves rewards that read reflections.
+
+    Attributes:
+        scores: True if each proposal states the worth of its candidates, which ``bank.admission.type=score`` needs.
+        edits: True if it proposes operations, for an admission that carries them out.
+        config: its options, checked.
+        key: function from a task to the key of its pool, which is the ``scope`` of an entry (``bank.key``).
+    """
+
+    setting: ClassVar[str] = OutsideWriterConfig.setting
+    scores: ClassVar[bool] = False
+    edits: ClassVar[bool] = False
+
+    def __init__(self, config: Any, key: KeyFunction = BY_SCOPE) -> None:
+        super().__init__(config)
+        self.key = key
+
+    @abstractmethod
+    def write(self, evidence: Evidence) -> Proposal:
+        """Propose changes of the bank. ``evidence.ask`` asks the language model of ``bank.writer.model``."""
+
+
 def worth(entries: Sequence[Entry], episodes: Sequence[Episode]) -> dict[str, float]:
     """Mean reward of the source episodes of each entry, by id (z of SLEA-RL section 3.1)."""
     rewards = {episode.id: episode.reward for episode in episodes}
@@ -164,7 +192,6 @@ KINDS = ("contrast", "extremes", "reflection", "skills", "editor")
 
 WRITERS = Registry[Callable[[AnyWriterConfig, KeyFunction], Writer]](
     "bank.writer.type",
-    "coevo.writers",
     {
         **{f"quote-{kind}": f"coevo.memory.writers.quote.{kind}:writer" for kind in KINDS},
         **{f"model-{kind}": f"coevo.memory.writers.model.{kind}:writer" for kind in KINDS},
@@ -174,4 +201,7 @@ WRITERS = Registry[Callable[[AnyWriterConfig, KeyFunction], Writer]](
 
 def writer_of(config: AnyWriterConfig, key: KeyFunction) -> Writer:
     """The writer of a configuration; ``key`` gives the pool that a task belongs to."""
+    if isinstance(config, OutsideWriterConfig):
+        part: WriterPart = build(config, key)
+        return part
     return WRITERS.load(config.type)(config, key)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
+from coevo.configs.update.reward_config import CapabilityEvolutionConfig
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.memory.evidence.reflections import Reflected, figures, recalls
 from coevo.memory.writers.writer import Reflector
@@ -59,4 +60,4 @@ def potential_of(each: Reflected, made: Sequence[Reflected]) -> float:
 
 def _reads(update: UpdateConfig) -> bool:
     reward = update.reward
-    return reward.type == "capability-evolution" and reward.potential == "reflection"
+    return isinstance(reward, CapabilityEvolutionConfig) and reward.potential == "reflection"

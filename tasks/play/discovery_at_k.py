@@ -54,7 +54,7 @@ class DiscoveryAgent:
         """Rule that decides about the writer's proposals; only with a bank."""
         bank = self.config.bank
         assert bank is not None
-        tests = bank.admission.type in ("replay", "within-group")
+        tests = bank.admission.needs_replay or bank.admission.type == "within-group"
         return admission_of(AppendAdmissionConfig(type="append") if tests else bank.admission)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from coevo.configs.bank.admission_config import ReplayAdmissionConfig
+from coevo.configs.bank.admission_config import OutsideAdmissionConfig, ReplayAdmissionConfig
 from coevo.configs.bank.writer_model_config import FrozenWriterModelConfig, PolicyWriterModelConfig
 from coevo.configs.rollout.engine_config import EngineConfig, VllmEngineConfig
 from coevo.configs.run_config import RunConfig
@@ -146,6 +146,13 @@ def untimed_steps(config: RunConfig, machine: Machine, steps: Collection[str]) -
                 f"{named} {verb} not in the time, since {each.machines} may be of any speed: `--on MACHINE` estimates "
                 "with a machine such as these"
             )
+
+
+def unknown_replays(config: RunConfig) -> Iterator[str]:
+    """Notice of an admission from another package that replays as often as it likes."""
+    admission = None if config.bank is None else config.bank.admission
+    if isinstance(admission, OutsideAdmissionConfig) and admission.needs_replay:
+        yield f"the replays of bank.admission.type={admission.type} are not in the time: it plays as many as it likes"
 
 
 def _served(config: RunConfig) -> Iterator[Elsewhere]:

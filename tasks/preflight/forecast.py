@@ -15,7 +15,7 @@ from coevo.models.capacity.devices import GIB, Machine, here
 from coevo.models.capacity.footprint import peak, stored
 from coevo.models.capacity.model_shape import ModelShape, shape_of
 from coevo.models.policy.foreign import absent
-from coevo.tasks.preflight.duration import durations, remote, untimed_steps
+from coevo.tasks.preflight.duration import durations, remote, unknown_replays, untimed_steps
 from coevo.tasks.preflight.gpus import MissingGpusError
 from coevo.tasks.preflight.memory import Lengths, Need, needs
 from coevo.tasks.preflight.rehearse import Rehearsal, glance
@@ -186,8 +186,9 @@ def timing(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Leng
     seconds = durations(config, machine, shape, lengths, turns)
     away, asked = remote(config, machine, shape, lengths, turns), list(untimed(config))
     idle = _idle(config, machine, shape, lengths, turns)
-    left = (*away, *(["writing"] if asked else []))
-    return Timing(seconds, left, (*idle, *untimed_steps(config, machine, away), *asked))
+    replayed = list(unknown_replays(config))
+    left = (*away, *(["writing"] if asked else []), *(["judging"] if replayed else []))
+    return Timing(seconds, left, (*idle, *untimed_steps(config, machine, away), *asked, *replayed))
 
 
 def _idle(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, turns: float) -> Iterator[str]:

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 from coevo.configs.bank.admission_config import notice
-from coevo.configs.bank.writer import ModelWriterConfig
+from coevo.configs.bank.writer import ModelContrastConfig, OutsideWriterConfig, QuoteContrastConfig, asked_model
 from coevo.configs.base import MAX_TOKENS
 from coevo.configs.policy_config import PretrainedPolicyConfig
 from coevo.configs.rollout.rollout_config import COLD
@@ -110,7 +110,7 @@ def _unread(config: RunConfig, env: Environment[Any], plays: bool) -> list[str]:
     bank = config.bank
     if bank is None:
         return []
-    if isinstance(bank.writer, ModelWriterConfig) or not (plays and env.has_expert):
+    if asked_model(bank.writer) is not None or not (plays and env.has_expert):
         return [*without_room(config, env, ())]
     pool, draw = key_by(bank.key), key(config.seed, "notices", "writer")
     until, played = monotonic() + SECONDS, list[Episode]()
@@ -124,9 +124,11 @@ def _unread(config: RunConfig, env: Environment[Any], plays: bool) -> list[str]:
     proposal = writer_of(bank.writer, pool).write(Evidence(played, Library(()), References(pool, 0), 0))
     if proposal.entries or proposal.edits:
         return [*without_room(config, env, proposal.entries)]
+    found = f"bank.writer.type={bank.writer.type} finds nothing to write in {len(played)} episodes of {env.name}"
+    if isinstance(bank.writer, OutsideWriterConfig):
+        return [f"{found}: try another bank.writer.options, or another writer"]
     return [
-        f"bank.writer.type={bank.writer.type} finds nothing to write in {len(played)} episodes of {env.name}: it "
-        "quotes feedback that names the action and a word of the task; a model writes there, as "
+        f"{found}: it quotes feedback that names the action and a word of the task; a model writes there, as "
         "bank.writer.type=model-contrast"
     ]
 
@@ -203,7 +205,7 @@ def greedy(config: RunConfig) -> Iterator[str]:
         explored = "the policy repeats its likeliest answers, and an update learns from others"
         said = compared if update.advantage.grouped else explored
         yield f"at rollout.sampling.temperature={temperature:g} {said}: {remedy}"
-    elif bank is not None and bank.writer.type.endswith("-contrast"):
+    elif bank is not None and isinstance(bank.writer, QuoteContrastConfig | ModelContrastConfig):
         yield (
             f"at rollout.sampling.temperature={temperature:g} the attempts at a task are nearly equal, and "
             f"bank.writer.type={bank.writer.type} compares successes with failures: {remedy}"

@@ -11,6 +11,7 @@ from coevo.configs.bank.writer import (
     ModelReflectionConfig,
     ModelSkillsConfig,
     ModelWriterConfig,
+    OutsideWriterConfig,
 )
 from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig, FrozenWriterModelConfig, WriterModelConfig
 from coevo.configs.rollout.engine_config import EngineConfig
@@ -75,8 +76,7 @@ def _answered(
     model = _writer_model_shape(writer_model, config, shape)
     if writer_model is None or model is None or not asked.questions:
         return 0.0
-    assert config.bank is not None
-    assert isinstance(config.bank.writer, ModelWriterConfig)
+    assert config.bank is not None and isinstance(config.bank.writer, ModelWriterConfig)
     needed = FRAME + asked.attempts * (lengths.longest + lengths.answer)
     prompt = min(needed, config.bank.writer.question_tokens, model.positions - 1)
     answer = min(writer_model.max_new_tokens, model.positions - prompt)
@@ -94,6 +94,8 @@ def _attempts(config: RunConfig) -> int:
 def untimed(config: RunConfig) -> Iterator[str]:
     """Notice of answers that the forecast does not time."""
     writer_model, asked = writer_model_config(config), asking(config)
+    if config.bank is not None and writer_model is not None and isinstance(config.bank.writer, OutsideWriterConfig):
+        yield f"the answers to bank.writer.type={config.bank.writer.type} are not in the time: it asks as it likes"
     if config.bank is None or writer_model is None or asked is None or not asked.questions:
         return
     held = min(config.evaluation.reflections, config.evaluation.tasks) + _attempts(config)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from coevo.configs.env import EnvConfig
+from coevo.configs.load.open_parts import open_parts
 from coevo.configs.placement_config import SharedPlacement
 from coevo.configs.rollout.engine_config import VllmEngineConfig
 from coevo.configs.run_config import RunConfig
@@ -73,11 +74,14 @@ _built: ContextVar[tuple[EnvConfig, Environment[Any]] | None] = ContextVar("buil
 
 @contextmanager
 def environment_of(config: RunConfig) -> Iterator[Environment[Any]]:
-    """The environment of a run inside the block. A block within that names the same environment shares it.
+    """The environment of a run inside the block, whose parts from other packages are open then.
+
+    A block within that names the same environment shares it.
 
     Raises:
-        CoevoError: it cannot be built, or does not fit the settings of the run.
+        CoevoError: it or a part cannot be built, or does not fit the settings of the run.
     """
+    open_parts(config)
     outer = _built.get()
     if outer is not None and outer[0] == config.env:
         _check_environment(config, outer[1])
@@ -120,10 +124,11 @@ def check_repeats(config: RunConfig, env: Environment[object]) -> None:
     Raises:
         ConfigError: it is.
     """
-    replays = config.bank is not None and config.bank.admission.type == "replay"
-    if not env.repeats and replays:
+    admission = None if config.bank is None else config.bank.admission
+    if not env.repeats and admission is not None and admission.needs_replay:
         raise ConfigError(
-            f"bank.admission.type=replay pairs episodes, but {env.name} does not repeat: set bank.admission.type=append"
+            f"bank.admission.type={admission.type} pairs episodes, but {env.name} does not repeat: set "
+            "bank.admission.type=append"
         )
     retirement = None if config.bank is None else config.bank.retirement
     if not env.repeats and retirement is not None and retirement.entries:

@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from coevo.configs.bank.writer import ModelWriterConfig
+from coevo.configs.bank.writer import asked_model
 from coevo.configs.bank.writer_model_config import AnyWriterModelConfig, EndpointWriterModelConfig
 from coevo.configs.run_config import RunConfig
 from coevo.lineage.lineage import Lineage
@@ -21,8 +21,7 @@ from coevo.utilities.errors import CoevoError
 
 def writer_model_config(config: RunConfig) -> AnyWriterModelConfig | None:
     """Settings of the writer model; None for a writer that asks no model."""
-    writer = None if config.bank is None else config.bank.writer
-    return writer.model if isinstance(writer, ModelWriterConfig) else None
+    return None if config.bank is None else asked_model(config.bank.writer)
 
 
 def check_writer_model(config: RunConfig) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from coevo.configs.update.advantage_config import AdvantageConfig
+from coevo.configs.update.advantage_config import AdvantageConfig, GigpoConfig
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.advantages import estimate
@@ -67,7 +67,7 @@ def nothing_to_compare(flat: NDArray[np.bool_], groups: Sequence[Hashable], conf
         groups: group of each episode.
         config: of the estimator.
     """
-    return config.grouped and len(set(groups)) < len(groups) and bool(flat.all())
+    return bool(config.grouped) and len(set(groups)) < len(groups) and bool(flat.all())
 
 
 def _streak(session: Session, flat: bool) -> dict[str, float]:
@@ -108,7 +108,7 @@ def trajectories_of(
 
 def _anchor(turn: Turn, config: AdvantageConfig) -> Hashable:
     """Key of a turn's observation; None if its cluster was not computed."""
-    if config.type == "gigpo" and config.anchor == "cluster":
+    if isinstance(config, GigpoConfig) and config.anchor == "cluster":
         return None if turn.cluster_id < 0 else turn.cluster_id
     return turn.observation
 

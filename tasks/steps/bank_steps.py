@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Set
 from dataclasses import replace
 
+from coevo.configs.bank.bank_config import BankConfig
+from coevo.configs.bank.writer import OutsideWriterConfig
 from coevo.memory.admission.admission import Decision
 from coevo.memory.admission.pending_admission import Pending, changes_anything, takes_anything
 from coevo.memory.source_tasks import SourceTask
@@ -13,6 +15,7 @@ from coevo.tasks.pending_revision import Result
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage, untracked
 from coevo.tasks.writing.ask_writer_model import ask_of
+from coevo.utilities.errors import CoevoError
 
 
 @untracked("credit")
@@ -64,6 +67,9 @@ def write(session: Session) -> Result[Proposal]:
     """Proposal from the episodes since the writer's last firing (CoEvo-RL Algorithm 1, line 8).
 
     The episodes become references for later firings.
+
+    Raises:
+        CoevoError: the proposal differs from what the writer's class states of it.
     """
     bank, writer = session.config.bank, session.parts.writer
     assert bank is not None and writer is not None
@@ -71,6 +77,7 @@ def write(session: Session) -> Result[Proposal]:
     ask = ask_of(writing, revision)
     evidence = Evidence(session.recent, session.bank.library(), session.references, revision, ask)
     proposal = writer.write(evidence)
+    check_stated(bank, proposal)
     if session.config.evaluation.retrieval:
         shown = (*session.references.episodes(), *session.recent)
         session.source_tasks |= {episode.task.id: SourceTask.of(episode.task) for episode in shown}
@@ -83,6 +90,26 @@ def write(session: Session) -> Result[Proposal]:
     idle = idle_firings(session, UNWRITTEN, bool(proposal.entries or proposal.edits))
     counted = {f"bank/writer/{name}": count for name, count in proposal.counts.items()}
     return Result(proposal, counted | idle, rates, spent)
+
+
+def check_stated(config: BankConfig, proposal: Proposal) -> None:
+    """Check that a writer of another package proposes what its class states, so that nothing is passed over in silence.
+
+    Raises:
+        CoevoError: it proposes operations that nobody carries out, or a candidate without its worth.
+    """
+    if not isinstance(config.writer, OutsideWriterConfig):
+        return
+    if proposal.edits and not config.writer.edits:
+        raise CoevoError(
+            f"bank.writer.type={config.writer.type} proposes operations, which bank.admission.type="
+            f"{config.admission.type} does not carry out: state edits = True in its class"
+        )
+    if config.writer.scores and not proposal.worth.keys() >= {entry.id for entry in proposal.entries}:
+        raise CoevoError(
+            f"bank.writer.type={config.writer.type} leaves out the worth of a candidate: give it in Proposal.worth, or "
+            "state scores = False in its class"
+        )
 
 
 @untracked("admit")

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 from statistics import fmean
 
-from coevo.memory.admission.admission import Decision
+from coevo.memory.admission.admission import Decision, Trial
 from coevo.memory.admission.rulings import allowed
 from coevo.memory.writers.writer import Proposal
 from coevo.records.episode import Episode
@@ -20,6 +20,7 @@ from coevo.tasks.play.treatment_groups import TreatmentGroups
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage, untracked
 from coevo.tasks.writing.writer_rewards import gains_of, replayed, unmatched
+from coevo.utilities.errors import CoevoError
 
 
 @stage("judge")
@@ -32,11 +33,18 @@ def judge(session: Session, proposal: Proposal) -> Result[Decision]:
     assert admission is not None
     spent: Counter[str] = Counter()
     candidates = allowed(proposal, library.admission.barred)
-    decision = admission.decide(candidates, library, partial(replay, session, spent), session.pending.revision)
+    config = session.config.bank
+    replays = partial(replay, session, spent) if config is not None and config.admission.needs_replay else _unstated
+    decision = admission.decide(candidates, library, replays, session.pending.revision)
     update = session.config.update
     trains = update is not None and update.trains_writer("replay")
     metrics = _reward(session, proposal, decision) if trains else {}
     return Result(decision, metrics, spent=apart(spent, "judging"))
+
+
+def _unstated(trials: Sequence[Trial], replicas: int) -> Sequence[Sequence[float]]:
+    """Replay for an admission that says it needs none: nobody has checked that the environment repeats."""
+    raise CoevoError("the admission replays without saying so: state needs_replay = True in its class")
 
 
 def _reward(session: Session, proposal: Proposal, decision: Decision) -> dict[str, float]:

@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 import coevo.configs
 from coevo.configs.base import TEXT, Config
 from coevo.configs.load.load import load_recipe, names
+from coevo.configs.outside_part import OutsidePartConfig
 from coevo.utilities.errors import ConfigError
 
 for module in pkgutil.walk_packages(coevo.configs.__path__, "coevo.configs."):
@@ -23,6 +24,9 @@ FREE = {
     ("ContextConfig", "template"): "belongs to the chat template; names and texts are short",
     ("EndpointWriterModelConfig", "extra"): "belongs to the endpoint; a recipe has at most 32 KiB",
     ("DeepSpeedConfig", "settings"): "belongs to DeepSpeed; a recipe has at most 32 KiB",
+} | {
+    (kind.__name__, "options"): "belongs to the part; a recipe has at most 32 KiB"
+    for kind in (OutsidePartConfig, *OutsidePartConfig.__subclasses__())
 }
 """Fields without bounds, and why."""
 

@@ -7,6 +7,7 @@ import pytest
 from coevo.configs.base import Config
 from coevo.configs.load.load import load_recipe, validate
 from coevo.configs.load.setting_place import classes
+from coevo.configs.outside_part import OutsidePartConfig
 from coevo.configs.run_config import RunConfig
 from coevo.configs.trust_settings import STORED, chosen, marked
 from coevo.utilities.errors import ConfigError
@@ -36,6 +37,7 @@ TRUSTED = {
     "VllmEngineConfig.python",
     "DeepSpeedConfig.hostfile",
     "DeepSpeedConfig.settings",
+    *(f"{kind.__name__}.{name}" for kind in OutsidePartConfig.__subclasses__() for name in ("type", "options")),
 }
 
 

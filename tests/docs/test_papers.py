@@ -4,11 +4,11 @@ import re
 from functools import reduce
 from importlib import import_module
 from pathlib import Path
-from typing import get_args
 
 import pytest
 import yaml
 from support.defaults import leaves, written
+from support.outside import built_in
 
 from coevo.configs.load.load import load_method, load_recipe, names
 from coevo.configs.schedule_config import ScheduleConfig
@@ -49,7 +49,7 @@ def test_a_named_recipe_exists():
 @pytest.mark.parametrize("chapter", PARTS)
 def test_every_part_has_a_row(chapter):
     rows = PAGE.partition(f"\n## {chapter}\n")[2].partition("\n## ")[0]
-    kinds = get_args(get_args(PARTS[chapter])[0])
+    kinds = built_in(PARTS[chapter])
     assert re.findall(r"^\| `([a-z-]+)`", rows, re.MULTILINE) == [
         kind.model_fields["type"].annotation.__args__[0] for kind in kinds
     ]

@@ -5,6 +5,7 @@ import sys
 from typing import get_args, get_type_hints
 
 import pytest
+from support.outside import built_in
 
 from coevo.configs.bank.admission_config import AnyAdmissionConfig
 from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, SimilarityConfig
@@ -37,7 +38,7 @@ UNIONS = {
 @pytest.mark.parametrize("setting", UNIONS)
 def test_each_type_of_the_schema_has_its_part(setting):
     registry, unions, made = UNIONS[setting]
-    kinds = [kind for union in unions for kind in get_args(get_args(union)[0])]
+    kinds = [kind for union in unions for kind in built_in(union)]
     named = [(get_args(kind.model_fields["type"].annotation)[0], kind) for kind in kinds]
     assert set(registry.parts) == {name for name, _ in named}
     for name, kind in named:
@@ -67,7 +68,7 @@ assert [part for part in {parts} if part in sys.modules] == ["coevo.models.rewar
 
 @pytest.fixture
 def rewards(tmp_path, monkeypatch):
-    """Rewards, where a package is installed that has four of its own, one of them under a built-in name."""
+    """A registry that takes installed parts, where a package has four, one of them under a built-in name."""
     metadata = tmp_path / "kind_rewards-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: kind-rewards\nVersion: 1.0\n")
@@ -77,7 +78,7 @@ def rewards(tmp_path, monkeypatch):
     )
     (tmp_path / "kind_rewards.py").write_text("def reward(*arguments):\n    return 'kind'\n")
     monkeypatch.syspath_prepend(tmp_path)
-    yield REWARDS
+    yield Registry("update.reward.type", REWARDS.parts, "coevo.rewards")
     sys.modules.pop("kind_rewards", None)
 
 
@@ -112,4 +113,4 @@ def test_a_part_that_cannot_be_had_is_one_line_with_a_remedy(rewards, name, mess
 
 def test_no_name_is_suggested_where_none_is_near():
     with pytest.raises(ConfigError, match=r"^a = 'zzz': no such part. Choose one of first, second$"):
-        Registry("a", "coevo.nothing", {"second": "b:c", "first": "d:e"}).load("zzz")
+        Registry("a", {"second": "b:c", "first": "d:e"}, "coevo.nothing").load("zzz")

@@ -118,6 +118,7 @@ def search(
 
     Example: coevo bank search homerules-coevo-rl-1 "heat mug" --scope lotus
     """
+    from coevo.configs.load.open_parts import open_parts
     from coevo.flows.console.trust_prompt import trust_run
     from coevo.tasks.play.retrieve import index_of
     from coevo.tasks.publish.reporter import in_stage
@@ -126,6 +127,7 @@ def search(
     workspace = workspace_at(directory)
     with reading(run, workspace) as opened:
         trust_run(workspace, opened.paths.name, opened.config, trust, ask=not as_json)
+        open_parts(opened.config, "bank.retrieval")
         check_weights(opened.manifest, opened.config, workspace.root, opened.name)
         bank, settings = opened.bank(), opened.config.bank
         assert settings is not None

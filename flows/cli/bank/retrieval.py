@@ -52,12 +52,14 @@ def retrieval(
 
     Example: coevo bank retrieval homerules-coevo-rl-1 --pools 5,20,100
     """
+    from coevo.configs.load.open_parts import open_parts
     from coevo.tasks.publish.reporter import in_stage
     from coevo.tasks.run.weight_digests import check_weights
 
     sizes, workspace = _sizes(pools), workspace_at(directory)
     with reading(run, workspace) as opened:
         trust_run(workspace, opened.paths.name, opened.config, trust, ask=not as_json)
+        open_parts(opened.config, "bank.retrieval")
         check_weights(opened.manifest, opened.config, workspace.root, opened.name)
         with in_stage("measures each retrieval"):
             found = _measured(opened, sizes, unscoped)

@@ -4,13 +4,14 @@ import re
 from typing import get_args
 
 import pytest
+from support.outside import built_in
 from support.refusal import refusal
 
 from coevo.configs.bank.retrieval_config import AnyRetrievalConfig
 from coevo.configs.load.load import load_recipe
 
 RECIPE = "homerules-coevo-rl"
-KINDS = [get_args(kind.model_fields["type"].annotation)[0] for kind in get_args(get_args(AnyRetrievalConfig)[0])]
+KINDS = [get_args(kind.model_fields["type"].annotation)[0] for kind in built_in(AnyRetrievalConfig)]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("tfidf", "cluster")])

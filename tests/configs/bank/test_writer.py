@@ -4,6 +4,7 @@ from typing import get_args
 
 import pytest
 from pydantic import TypeAdapter
+from support.outside import built_in
 
 from coevo.configs.bank.writer import AnyWriterConfig, WriterConfig
 
@@ -22,7 +23,7 @@ def does(kind):
 
 
 def test_a_rule_and_a_model_do_the_same():
-    kinds = {get_args(kind.model_fields["type"].annotation)[0]: kind for kind in get_args(get_args(AnyWriterConfig)[0])}
+    kinds = {get_args(kind.model_fields["type"].annotation)[0]: kind for kind in built_in(AnyWriterConfig)}
     assert {name: does(kind) for name, kind in kinds.items()} == {
         f"{way}-{name}": what for name, what in DOES.items() for way in ("quote", "model")
     }

@@ -42,7 +42,7 @@ def test_options_of_one_environment_are_not_passed_to_another():
         ({"context": {"template": {"a": True}}}, {"context": {"template": {"b": True}}}),
         ({"bank": None}, {"bank": {"retrieval": {"type": "bm25"}}}),
         ({"bank": {"retrieval": {"k": 4}}}, {"bank": None}),
-        ({"update": {"advantage": {"type": "gigpo", "gamma": 0.9}}}, {"update": {"advantage": {"type": "nope"}}}),
+        ({"policy": {"type": "scratch", "layers": 2}}, {"policy": {"type": "nope"}}),
     ],
 )
 def test_all_stays_where_no_type_is_changed_to_another_that_there_is(below, above):

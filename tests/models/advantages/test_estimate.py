@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 from itertools import permutations
-from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.outside import built_in
 from support.trajectories import SHAPES, batches, group, trajectory
 
 from coevo.configs.update.advantage_config import AdvantageConfig
 from coevo.models.advantages import estimate
 
-KINDS = get_args(get_args(AdvantageConfig)[0])
+KINDS = built_in(AdvantageConfig)
 UNDISCOUNTED = {"gamma": 1.0, "gamma_step": 1.0, "lambda_step": 1.0, "whiten": False}
 
 

@@ -1,13 +1,13 @@
 """Rewards against values worked out by hand."""
 
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.batches import episode, turn
+from support.outside import built_in
 
 from coevo.configs.update.reward_config import (
     CapabilityEvolutionConfig,
@@ -20,7 +20,7 @@ from coevo.models.rewards import reward
 from coevo.models.rewards.rewards import unrewarded
 from coevo.utilities.errors import CoevoError
 
-KINDS = [kind(type=kind.model_fields["type"].annotation.__args__[0]) for kind in get_args(get_args(RewardConfig)[0])]
+KINDS = [kind(type=kind.model_fields["type"].annotation.__args__[0]) for kind in built_in(RewardConfig)]
 CAPABILITY = CapabilityEvolutionConfig(type="capability-evolution", gamma=0.5)
 
 

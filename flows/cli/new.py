@@ -1,0 +1,58 @@
+"""``coevo new``: a package for an environment, a part or a recipe of one's own."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coevo.flows.console import output
+from coevo.flows.scaffold import new_package
+from coevo.flows.scaffold.part_templates import PARTS
+
+app = typer.Typer(no_args_is_help=True, help="Write a small package of your own, with a test that passes.")
+NameArgument = Annotated[str, typer.Argument(help="Name of the new folder: lower-case letters, digits and '-'.")]
+
+
+@app.command()
+def environment(name: NameArgument) -> None:
+    """Write the package of an environment: module, test and entry point.
+
+    Example: coevo new environment my-lockers
+    """
+    files = new_package.new_environment(name, Path())
+    _say(files, f"coevo play {_reference(name)} --python-path {name}")
+
+
+@app.command()
+def part(
+    name: NameArgument,
+    kind: Annotated[str, typer.Option("--kind", help=f"Kind of the part: {', '.join(PARTS)}.")],
+) -> None:
+    """Write the package of a part: module, test and entry point.
+
+    Example: coevo new part my-rank --kind advantage
+    """
+    files = new_package.new_part(name, kind, Path())
+    setting = f"{PARTS[kind].setting}.type={_reference(name)}"
+    _say(files, f"coevo run homerules-coevo-rl {setting} 'python_path=[{name}]' --dry-run")
+
+
+@app.command()
+def recipe(name: NameArgument) -> None:
+    """Write a folder with a recipe and its test.
+
+    Example: coevo new recipe my-recipe
+    """
+    _say(new_package.new_recipe(name, Path()), f"coevo run {name}/{name}.yaml --dry-run")
+
+
+def _reference(name: str) -> str:
+    return f"{name.replace('-', '_')}:{new_package.class_name(name)}"
+
+
+def _say(files: Sequence[Path], use: str) -> None:
+    for file in files:
+        output.line(str(file))
+    output.line(f"Test it with: python -m pytest {files[0].parent}")
+    output.line(f"Use it with: {use}")
