@@ -11,6 +11,8 @@ import numpy as np
 
 from coevo.configs.bank.retrieval_config import Bm25Config, Bm25EmbeddingConfig
 from coevo.memory.library import Library
+from coevo.memory.retrieval import embedding
+from coevo.memory.retrieval.hybrid import Hybrid
 from coevo.memory.retrieval.lexicon import Lexicon
 from coevo.memory.retrieval.postings import Postings
 from coevo.records.arrays import Floats, Indices, ShortIntegers
@@ -75,3 +77,8 @@ class _Bm25Weights:
 def scorer(config: Bm25Config | Bm25EmbeddingConfig) -> Bm25:
     """BM25 with the settings of a configuration."""
     return Bm25(config)
+
+
+def with_embedding(config: Bm25EmbeddingConfig) -> Hybrid:
+    """BM25 and embedding together, see ``coevo.memory.retrieval.hybrid``."""
+    return Hybrid(scorer(config), embedding.scorer(config), config.balance)

@@ -10,6 +10,8 @@ import numpy as np
 
 from coevo.configs.bank.retrieval_config import TfidfConfig, TfidfEmbeddingConfig, TfidfSimilarity
 from coevo.memory.library import Library
+from coevo.memory.retrieval import embedding
+from coevo.memory.retrieval.hybrid import Hybrid
 from coevo.memory.retrieval.lexicon import CHUNK, Counts, Lexicon
 from coevo.memory.retrieval.postings import Postings
 from coevo.memory.retrieval.scorer import NEVER
@@ -97,3 +99,8 @@ def scorer(config: TfidfConfig | TfidfEmbeddingConfig | TfidfSimilarity) -> Tfid
         return Tfidf(weights)
     total = sum(weights.values())
     return Tfidf({name: weight / total for name, weight in weights.items()}, missing=0.0)
+
+
+def with_embedding(config: TfidfEmbeddingConfig) -> Hybrid:
+    """TF-IDF and embedding together, see ``coevo.memory.retrieval.hybrid``."""
+    return Hybrid(scorer(config), embedding.scorer(config), config.balance)

@@ -3,7 +3,7 @@
 import pytest
 
 from coevo.configs.load.load import load_method, load_recipe
-from coevo.flows.console.method_table import parts
+from coevo.flows.cli.catalogue import parts
 
 
 @pytest.mark.parametrize(
