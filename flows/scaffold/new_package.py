@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
+from typing import get_args
 
-from coevo.flows.scaffold.other_templates import ENVIRONMENT, ENVIRONMENT_TEST, RECIPE, RECIPE_TEST
-from coevo.flows.scaffold.part_templates import PARTS
+from coevo.configs.base import Config
+from coevo.configs.load.setting_place import classes
+from coevo.configs.run_config import RunConfig
+from coevo.flows.scaffold.other_templates import ENVIRONMENT, RECIPE, RECIPE_TEST
+from coevo.flows.scaffold.part_templates import PARTS, PartTemplate
 from coevo.utilities.errors import CoevoError, unknown
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -48,13 +52,12 @@ def new_part(name: str, kind: str, directory: Path) -> list[Path]:
     """
     if kind not in PARTS:
         raise CoevoError(unknown("kind of part", kind, PARTS, f"Choose one of {', '.join(PARTS)}"))
-    found = PARTS[kind]
-    return _package(name, found.group, found.module, found.test, directory)
+    return _package(name, PARTS[kind], directory)
 
 
 def new_environment(name: str, directory: Path) -> list[Path]:
     """Write the package of an environment; return its files. Arguments and errors are those of ``new_part``."""
-    return _package(name, "coevo.envs", ENVIRONMENT, ENVIRONMENT_TEST, directory)
+    return _package(name, ENVIRONMENT, directory)
 
 
 def new_recipe(name: str, directory: Path) -> list[Path]:
@@ -69,13 +72,23 @@ def class_name(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("-"))
 
 
-def _package(name: str, group: str, module: str, test: str, directory: Path) -> list[Path]:
+def _package(name: str, template: PartTemplate, directory: Path) -> list[Path]:
     _check_name(name, directory)
     file = name.replace("-", "_")
     if keyword.iskeyword(file) or find_spec(file) is not None:
         raise CoevoError(f"{name!r}: Python has a module or a word {file}: choose another name, such as my-{name}")
-    texts = {"pyproject.toml": _PROJECT, f"{file}.py": module, f"test_{file}.py": test}
-    return _written(directory / name, {each: _filled(text, name, group) for each, text in texts.items()})
+    if name in _built_in(template.setting):
+        raise CoevoError(f"{name!r}: {template.setting}.type has this name in coevo: choose another, such as my-{name}")
+    texts = {"pyproject.toml": _PROJECT, f"{file}.py": template.module, f"test_{file}.py": template.test}
+    return _written(directory / name, {each: _filled(text, name, template.group) for each, text in texts.items()})
+
+
+def _built_in(setting: str) -> set[str]:
+    """Types of a section that ship with coevo, which take precedence over installed ones."""
+    kinds: list[type[Config]] = [RunConfig]
+    for key in setting.split("."):
+        kinds = classes(kinds[0].model_fields[key].annotation)
+    return {name for kind in kinds for name in get_args(kind.model_fields["type"].annotation)}
 
 
 def _check_name(name: str, directory: Path) -> None:

@@ -1,6 +1,8 @@
 """Texts of an environment with the methods that every one has, and of a recipe, each with its test."""
 
-ENVIRONMENT = '''"""An environment: lockers that open with one of three tools each."""
+from coevo.flows.scaffold.part_templates import PartTemplate
+
+_ENVIRONMENT = '''"""An environment: lockers that open with one of three tools each."""
 
 import coevo
 
@@ -49,7 +51,7 @@ class $cls(coevo.Environment):
     def guide(self, task):
         return coevo.Guide(f"An action is 'use TOOL'. Tools: {', '.join(TOOLS)}.", verbs=("use",))
 '''
-ENVIRONMENT_TEST = """import coevo
+_ENVIRONMENT_TEST = """import coevo
 from $module import TOOLS, $cls
 
 
@@ -63,6 +65,7 @@ def test_one_tool_opens_each_locker():
     for task in env.sample(8, coevo.key("test")):
         assert sum(env.advance(task, f"use {tool}").success for tool in TOOLS) == 1
 """
+ENVIRONMENT = PartTemplate("env", "coevo.envs", _ENVIRONMENT, _ENVIRONMENT_TEST)
 RECIPE = """# A recipe of your own: CoEvo-RL on the embedded household, with some settings changed.
 defaults: [recipes/homerules-coevo-rl]
 iterations: 10

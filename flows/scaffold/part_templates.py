@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PartTemplate:
-    """Texts of a part.
+    """Texts of a part, or of an environment.
 
     Attributes:
         setting: section that names such a part.

@@ -74,6 +74,11 @@ REFUSED = {
         "has a module or a word json: choose another name, such as my-j",
     ),
     "a word": (("part", "class", "--kind", "reward"), "has a module or a word class: choose another name"),
+    "a built-in part": (
+        ("part", "grpo", "--kind", "advantage"),
+        "update.advantage.type has this name in coevo: choose",
+    ),
+    "a built-in environment": (("environment", "homerules"), "env.type has this name in coevo: choose another"),
     "another kind": (("part", "mine", "--kind", "estimator"), "No kind of part 'estimator'. Choose one of advantage, "),
     "no kind": (("part", "mine"), "--kind"),
 }
