@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         waiting,
     )
     from coevo.flows.console.trust_prompt import trust
+    from coevo.flows.from_rows import from_rows
     from coevo.records.demonstration import Answer, Demonstration, Moment, Note
     from coevo.records.draws import extend, generator, key, seed_of
     from coevo.records.entry import Entry
@@ -57,6 +58,7 @@ _HOME = {
         "serve",
         "waiting",
     ),
+    "coevo.flows.from_rows": ("from_rows",),
     "coevo.records.demonstration": ("Answer", "Demonstration", "Moment", "Note"),
     "coevo.records.draws": ("extend", "generator", "key", "seed_of"),
     "coevo.records.entry": ("Entry",),
@@ -93,6 +95,7 @@ __all__ = [
     "curves",
     "evaluate",
     "extend",
+    "from_rows",
     "generator",
     "key",
     "log",
