@@ -144,7 +144,7 @@ class RowsConfig(Config):
     success: float | None = Field(default=None, ge=-FACTOR, le=FACTOR)
     """Least reward of a success; null for the largest possible."""
     instructions: str = ""
-    """Text for the system message: what an answer has to look like."""
+    """Text for the system message: what an answer has to look like; by default, that the action is the answer."""
     tools: Annotated[tuple[FunctionReference, ...], Trusted("imports and calls them")] = Field(
         default=(), max_length=128
     )

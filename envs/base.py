@@ -73,11 +73,13 @@ class Guide:
         verbs: first words of all actions, or whole actions where these have no arguments.
         tools: tools that the environment offers as JSON schemas of functions (``name``, ``description``,
             ``parameters``), bare or as OpenAI's interface wraps them; empty if actions are plain text.
+        free: True if any text is an action, as an answer in words is: a prompt then need not name its first word.
     """
 
     text: str = ""
     verbs: tuple[str, ...] = ()
     tools: tuple[Mapping[str, Any], ...] = ()
+    free: bool = False
 
 
 NO_GUIDE = Guide()

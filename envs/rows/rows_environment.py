@@ -21,6 +21,9 @@ from coevo.utilities.errors import CoevoError
 
 START = "the task is open"
 """First observation."""
+ANSWERED = "Your action is the answer to the task."
+CALLED = f"Call tools as you need them, then end the task with {ANSWER}."
+"""Guides of a table without instructions."""
 MOST = 100_000
 """Most characters of a tool's result."""
 DECIDING = {"prompt", "reward", "success", "instructions", "feedback", "tools"}
@@ -61,7 +64,8 @@ class Rows(Environment[Task]):
                 reward_function(each)
         self._pool = FunctionPool((*config.reward, *config.tools), config.tool_seconds, config.workers)
         schemas = [tool.schema for tool in self._tools.values()]
-        self._guide = Guide(config.instructions, tools=(*schemas, ANSWERING) if schemas else ())
+        guidance = config.instructions or (CALLED if schemas else ANSWERED)
+        self._guide = Guide(guidance, tools=(*schemas, ANSWERING) if schemas else (), free=not schemas)
 
     def task(self, row: Row, split: str) -> Task:
         """Task of a row."""

@@ -12,7 +12,7 @@ import pytest
 from support.row_functions import WORDS
 from support.row_tables import ROWS, configured, made, rated, written
 
-from coevo.envs.base import MissingPartError
+from coevo.envs.base import Guide, MissingPartError
 from coevo.envs.failures import EpisodeFailure
 from coevo.envs.registry import make
 from coevo.records.draws import generator, key
@@ -57,6 +57,16 @@ def test_an_answer_that_is_right_and_not_the_best_is_a_success_from_the_threshol
 
 def test_the_promises_of_an_environment_hold(env):
     assert [str(each) for each in check_environment(env, actions=("1", "17")) if not each.passed] == []
+
+
+def test_any_text_is_an_action_and_the_prompt_says_what_it_is_for(env, path):
+    (task,) = env.sample(1, key("a"))
+    assert env.guide(task) == Guide("Your action is the answer to the task.", free=True)
+    with closing(made(path, instructions="Answer with a number.")) as told:
+        assert told.guide(task).text == "Answer with a number."
+        assert [str(each) for each in check_environment(told, actions=("17",)) if each.name == "guide"] == [
+            "ok    guide: any text is an action"
+        ]
 
 
 def test_no_answer_earns_the_least(path):

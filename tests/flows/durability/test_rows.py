@@ -52,6 +52,15 @@ def test_a_killed_run_continues_to_the_same_states_and_a_changed_table_is_refuse
     assert states(tmp_path / "one", "table")[-1]["accepted_change"]
 
 
+def test_the_shipped_recipe_learns_what_opens_each_locker(tmp_path):
+    done = coevo("run", "rows-grpo", "evaluation.every=40", "--name", "lockers", workspace=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, *_, last = (state["metrics"] for state in states(tmp_path, "lockers"))
+    assert first["agent/success/new-items"] < 0.6
+    assert last["agent/success/new-items"] > 0.8
+    assert last["agent/rewards/new-items/opens"] == pytest.approx(last["agent/success/new-items"])
+
+
 def test_a_bad_table_stops_a_run_before_anything_is_trained(tmp_path):
     path = written(tmp_path, [*ROWS, {**ROWS[0], "answer": None}])
     stopped = run(tmp_path / "workspace", path)
