@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         waiting,
     )
     from coevo.flows.console.trust_prompt import trust
+    from coevo.flows.from_rows import from_rows
     from coevo.memory.admission.admission import AdmissionPart, Decision, Trial
     from coevo.memory.evidence.references import References
     from coevo.memory.library import Library
@@ -83,6 +84,7 @@ _HOME = {
         "serve",
         "waiting",
     ),
+    "coevo.flows.from_rows": ("from_rows",),
     "coevo.records.demonstration": ("Answer", "Demonstration", "Moment", "Note"),
     "coevo.records.draws": ("extend", "generator", "key", "seed_of"),
     "coevo.records.entry": ("Entry", "entry_id"),
@@ -144,6 +146,7 @@ __all__ = [
     "entry_id",
     "evaluate",
     "extend",
+    "from_rows",
     "generator",
     "key",
     "log",

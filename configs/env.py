@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, JsonValue, Tag, ValidationError
 
 from coevo.configs.base import MAX_COUNT, MAX_PROCESSES, MAX_SECONDS, MAX_SEED, MAX_TOKENS, Config
+from coevo.configs.rows_config import RowsConfig
 from coevo.configs.trust_settings import Trusted
 from coevo.utilities.errors import ConfigError
 
@@ -103,13 +104,14 @@ class PluginEnvConfig(Config):
 
 def _which(value: Any) -> str:
     kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return kind if kind in ("homerules", "babyai", "babyai-rules") else "plugin"
+    return kind if kind in ("homerules", "babyai", "babyai-rules", "rows") else "plugin"
 
 
 EnvConfig = Annotated[
     Annotated[HomeRulesConfig, Tag("homerules")]
     | Annotated[BabyAIConfig, Tag("babyai")]
     | Annotated[BabyAIRulesConfig, Tag("babyai-rules")]
+    | Annotated[RowsConfig, Tag("rows")]
     | Annotated[PluginEnvConfig, Tag("plugin")],
     Discriminator(_which),
 ]

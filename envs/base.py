@@ -12,6 +12,7 @@ from functools import partial
 from math import isfinite
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from coevo.configs.base import is_name
 from coevo.envs.failures import EpisodeFailure, attempted, invalid
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key
@@ -47,6 +48,7 @@ class Step(Generic[StateT]):
         valid: True if the action was understood.
         truncated: True if a limit, not the task, ended the episode.
         progress: ground-truth fraction of the task completed, None if unknown.
+        scores: values that the reward is made of, by name; their means are metrics of their own.
     """
 
     state: StateT
@@ -58,6 +60,7 @@ class Step(Generic[StateT]):
     valid: bool = True
     truncated: bool = False
     progress: float | None = None
+    scores: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +73,13 @@ class Guide:
         verbs: first words of all actions, or whole actions where these have no arguments.
         tools: tools that the environment offers as JSON schemas of functions (``name``, ``description``,
             ``parameters``), bare or as OpenAI's interface wraps them; empty if actions are plain text.
+        free: True if any text is an action, as an answer in words is: a prompt then need not name its first word.
     """
 
     text: str = ""
     verbs: tuple[str, ...] = ()
     tools: tuple[Mapping[str, Any], ...] = ()
+    free: bool = False
 
 
 NO_GUIDE = Guide()
@@ -101,15 +106,15 @@ class Environment(ABC, Generic[StateT]):
 
     name: ClassVar[str]
     """Registered name."""
-    version: ClassVar[str]
+    version: str
     """Version, which changes whenever the same task would play differently."""
-    panels: ClassVar[Mapping[str, str]]
+    panels: Mapping[str, str]
     """Held-out panels by name, each with a short description."""
-    has_expert: ClassVar[bool] = False
+    has_expert: bool = False
     """True if ``advise`` answers."""
     expert_guesses: ClassVar[bool] = True
     """True if its answers are partly guesses, so that its episodes of one task differ."""
-    reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    reward_range: tuple[float, float] = (0.0, 1.0)
     """Bounds of an episode's extrinsic return."""
     repeats: ClassVar[bool] = True
     """True if the same task and actions always give the same steps; paired replay and unfinished episodes need it."""
@@ -257,7 +262,13 @@ def _checked_step(step: Any) -> Step[Any] | EpisodeFailure:
     wrong = [invalid("finite number", number) for number in numbers if attempted(partial(isfinite, number)) is not True]
     flags = (step.done, step.success, step.valid, step.truncated)
     wrong += [invalid("truth value", flag) for flag in flags if not _is_flag(flag)]
+    wrong += [invalid("list of names and finite numbers", step.scores)] if not _are_scores(step.scores) else []
     return _unreadable(step.observation, step.feedback) or (wrong[0] if wrong else _plain(step))
+
+
+def _are_scores(scores: Any) -> bool:
+    """True for names of metrics with finite numbers."""
+    return attempted(lambda: all(is_name(name) and isfinite(value) for name, value in scores)) is True
 
 
 def _is_flag(value: Any) -> bool:
@@ -273,7 +284,8 @@ def _plain(step: Step[StateT]) -> Step[StateT]:
     done, success, valid, truncated = map(bool, flags)
     reward, progress = (None if number is None else float(number) for number in numbers)
     assert reward is not None
-    return Step(step.state, step.observation, step.feedback, reward, done, success, valid, truncated, progress)
+    scores = tuple((name, float(value)) for name, value in step.scores)
+    return Step(step.state, step.observation, step.feedback, reward, done, success, valid, truncated, progress, scores)
 
 
 def _unreadable(*texts: Any) -> EpisodeFailure | None:

@@ -5,6 +5,7 @@ from inspect import isabstract, signature
 from typing import Any
 
 from coevo.configs.env import EnvConfig, PluginEnvConfig, SimulatorConfig
+from coevo.configs.rows_config import RowsConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.stateful.stateful_environment import StatefulEnvironment
@@ -18,6 +19,7 @@ ENVIRONMENTS = Registry[type[Environment[Any]]](
         "babyai": "coevo.envs.babyai:BabyAI",
         "babyai-rules": "coevo.envs.babyai.rules:BabyAIRules",
         "textworld": "coevo.envs.textworld:TextWorld",
+        "rows": "coevo.envs.rows.rows_environment:Rows",
     },
     "coevo.envs",
 )
@@ -51,6 +53,8 @@ def make(config: EnvConfig) -> Environment[Any]:
         ConfigError: the name is not registered, the module or class does not exist, the class is not an environment,
             or its constructor refuses the options.
     """
+    if isinstance(config, RowsConfig):
+        return _built(config.type, {"config": config})
     if not isinstance(config, PluginEnvConfig):
         return _built(config.type, config.model_dump(exclude={"type"}))
     environment = _built(config.type, config.options)
@@ -95,7 +99,8 @@ def with_panel(config: RunConfig) -> RunConfig:
     """
     if config.evaluation.panels:
         return config
-    panels = tuple(find(config.env.type).panels)[:1]
+    table = isinstance(config.env, RowsConfig)  # whose panels are in its file
+    panels = tuple((make(config.env) if table else find(config.env.type)).panels)[:1]
     if not panels:
         raise ConfigError(f"env.type = {config.env.type!r}: it has no panel to evaluate on: name one in `panels`")
     return config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"panels": panels})})

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from coevo.flows.evaluation import Evaluation
+    from coevo.flows.from_rows import RowsEnvironment
     from coevo.flows.packages.promotion import Promotion
     from coevo.flows.packages.serving import Serving
 
@@ -30,6 +31,7 @@ def run(
     recipe: str,
     overrides: Mapping[str, object] | None = None,
     *,
+    env: "RowsEnvironment | None" = None,
     name: str | None = None,
     quiet: bool = False,
     workspace: WorkspacePath = None,
@@ -39,6 +41,7 @@ def run(
     Args:
         recipe: name of a shipped recipe, or path of a ``.yaml`` file.
         overrides: settings to change by dotted key, for example ``{"seed": 11, "bank.retrieval.k": 2}``.
+        env: environment in place of the recipe's, from ``coevo.from_rows``.
         name: name of the run; ``<recipe>-<n>`` by default.
         quiet: show no progress.
         workspace: directory of runs.
@@ -52,7 +55,8 @@ def run(
     """
     from coevo.flows.configure import configure
 
-    config, opened = configure(recipe, as_typed(overrides)), workspace_of(workspace)
+    given = {} if env is None else env.settings()
+    config, opened = configure(recipe, as_typed({**given, **(overrides or {})})), workspace_of(workspace)
     from coevo.flows.start_run import RunOptions, start_run
 
     return start_run(config, opened, name, RunOptions(quiet=quiet)).run

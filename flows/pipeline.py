@@ -36,8 +36,10 @@ OUTPUTS = Path("pipeline")
 def tasks(config: RunConfig) -> None:
     """Write the held-out panels."""
     from coevo.tasks.gates.environment_data import check_panel
+    from coevo.tasks.gates.tables import check_table
 
     env = make(config.env)
+    check_table(env, OUTPUTS / "quarantine")
     panels = [env.panel(name, config.evaluation.tasks) for name in panel_names(config)]
     for panel in panels:
         check_panel(panel, OUTPUTS / "quarantine")

@@ -3,6 +3,7 @@
 <workspace>/runs/<run>/bank  lineage  staging  writing.jsonl  lock  published.json  log
 <workspace>/cache            artifacts of all runs, warm-started policies
 <workspace>/scratch          temporary files of commands
+<workspace>/tables           tables of tasks that were given as rows
 <workspace>/mlflow.db  mlartifacts  prefect  mlflow  servers.json  runs.lock  studies/<study>.lock
 <workspace>/trusted.json  packages.json  weights.json
 """

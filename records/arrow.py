@@ -1,7 +1,7 @@
 """Arrow schemas of the records, and conversion in both directions. Parquet and Lance store exactly these columns."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Any
 
@@ -55,6 +55,8 @@ VERSIONS = pa.field("versions", pa.list_(pa.int32()))
 """Extra column after those of ``EPISODES`` if turns carry the version of their policy: one integer per turn."""
 FAULTS = pa.field("faults", pa.list_(pa.string()))
 """Extra column if the answer of a turn holds no usable action: one reason per turn, empty where there is none."""
+SCORES = pa.field("scores", pa.list_(pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))))
+"""Extra column if the environment says what a reward is made of: one list per turn."""
 
 REASONS = (pa.field("cut", pa.string()), pa.field("lost", pa.string()))
 """Extra columns, each only if an episode has such a reason; empty for the others."""
@@ -85,6 +87,7 @@ def episodes_to_table(episodes: Iterable[Episode]) -> pa.Table:
     for field, usual, values in (
         (VERSIONS, UNSTAMPED, [[turn.version for turn in episode.turns] for episode in episodes]),
         (FAULTS, "", [[turn.fault for turn in episode.turns] for episode in episodes]),
+        (SCORES, [], [[_scores_row(turn) for turn in episode.turns] for episode in episodes]),
     ):
         if any(value != usual for each in values for value in each):
             table = table.append_column(field, pa.array(values, field.type))
@@ -149,16 +152,21 @@ def _turn_row(turn: Turn) -> dict[str, object]:
     }
 
 
+def _scores_row(turn: Turn) -> list[dict[str, object]]:
+    return [{"name": name, "value": value} for name, value in turn.scores]
+
+
 def _episode(row: dict[str, Any]) -> Episode:
     fields = {name: row[name] for name in ("env", "kind", "instruction", "scope", "split")}
     versions = row.get(VERSIONS.name) or repeat(UNSTAMPED)
     faults = row.get(FAULTS.name) or repeat("")
+    scores = row.get(SCORES.name) or repeat(())
     return Episode(
         id=row["id"],
         task=Task(**fields, data=json.loads(row["data"])),
         revision=row["revision"],
         replica=row["replica"],
-        turns=tuple(map(_turn, row["turns"], versions, faults)),
+        turns=tuple(map(_turn, row["turns"], versions, faults, scores)),
         success=row["success"],
         truncated=row["truncated"],
         progress=row["progress"],
@@ -167,7 +175,7 @@ def _episode(row: dict[str, Any]) -> Episode:
     )
 
 
-def _turn(row: dict[str, Any], version: int, fault: str) -> Turn:
+def _turn(row: dict[str, Any], version: int, fault: str, scores: Iterable[Mapping[str, Any]]) -> Turn:
     completion = Completion(tuple(row["token_ids"]), tuple(row["logprobs"]), row["text"], row["finished"])
     return Turn(
         observation=row["observation"],
@@ -181,4 +189,5 @@ def _turn(row: dict[str, Any], version: int, fault: str) -> Turn:
         cluster_id=row["cluster_id"],
         version=version,
         fault=fault,
+        scores=tuple((each["name"], each["value"]) for each in scores),
     )

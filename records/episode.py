@@ -42,6 +42,7 @@ class Turn:
         cluster_id: observation cluster, -1 if clusters are not computed.
         version: training iterations of the policy that generated it, if a run plays ahead; else ``UNSTAMPED``.
         fault: reason why the completion holds no usable action, a ``Fault``; empty if it holds one.
+        scores: values that the reward is made of, by name; empty if the environment names none.
     """
 
     observation: str
@@ -55,6 +56,7 @@ class Turn:
     cluster_id: int = -1
     version: int = UNSTAMPED
     fault: str = ""
+    scores: tuple[tuple[str, float], ...] = ()
 
     @property
     def usable(self) -> bool:

@@ -10,6 +10,8 @@ GROUPS = ("agent", "bank", "cost", "policy")
 
 FAULTS = "agent/faults/"
 """Prefix of the number of answers by fault; absent where it is zero."""
+SCORES = "agent/rewards"
+"""Prefix of the mean of each value that rewards are made of, by panel and name; absent without such values."""
 CUT = "agent/observations_cut/train"
 """Share of turns with an observation that prompts show shortened; absent without ``context.observation_tokens``."""
 UNUSABLE = "agent/unusable/train"

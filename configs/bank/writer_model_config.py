@@ -21,6 +21,29 @@ NO_PROSE = (
 """Refusal of a word-level policy as writer model."""
 
 
+def check_endpoint_url(url: str) -> str:
+    """Require an address of an endpoint that holds no secret. Raises ``ValueError``."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
+    except ValueError:
+        good = False
+    if not good or re.search(r"[\s\x00-\x1f\x7f]", url):
+        raise ValueError(f"{url!r} is not an address: set one such as https://api.openai.com/v1")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError(
+            "an address with a user, a query or a fragment may hold a secret: name an environment variable in key"
+        )
+    return url
+
+
+def check_key_name(key: str | None) -> str | None:
+    """Require the name of an environment variable, or None. Raises ``ValueError``."""
+    if key is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", key):
+        raise ValueError("not the name of an environment variable: set one that holds the key, as OPENAI_API_KEY")
+    return key
+
+
 class PriceConfig(Config):
     """Price of a million tokens, in any currency."""
 
@@ -125,25 +148,12 @@ class EndpointWriterModelConfig(WriterModelConfig):
     @field_validator("url")
     @classmethod
     def _address(cls, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            good = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
-        except ValueError:
-            good = False
-        if not good or re.search(r"[\s\x00-\x1f\x7f]", url):
-            raise ValueError(f"{url!r} is not an address: set one such as https://api.openai.com/v1")
-        if parts.username is not None or parts.query or parts.fragment:
-            raise ValueError(
-                "an address with a user, a query or a fragment may hold a secret: name an environment variable in key"
-            )
-        return url
+        return check_endpoint_url(url)
 
     @field_validator("key")
     @classmethod
     def _variable(cls, key: str | None) -> str | None:
-        if key is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", key):
-            raise ValueError("not the name of an environment variable: set one that holds the key, as OPENAI_API_KEY")
-        return key
+        return check_key_name(key)
 
     @field_validator("extra")
     @classmethod

@@ -27,9 +27,9 @@ class BabyAI(Environment[LevelPoint]):
     """
 
     name: ClassVar[str] = babyai_contents.NAME
-    version: ClassVar[str] = "1"
-    panels: ClassVar[Mapping[str, str]] = {name: kind.about for name, kind in babyai_tasks.PANELS.items()}
-    has_expert: ClassVar[bool] = True
+    version: str = "1"
+    panels: Mapping[str, str] = {name: kind.about for name, kind in babyai_tasks.PANELS.items()}
+    has_expert: bool = True
     expert_guesses: ClassVar[bool] = False
 
     def __init__(self, kinds: Sequence[str] = ("goto",), distractors: int = 8, steps: int | None = None) -> None:

@@ -35,9 +35,9 @@ class HomeRules(Environment[HouseState]):
     """
 
     name: ClassVar[str] = house_tasks.NAME
-    version: ClassVar[str] = "1"
-    panels: ClassVar[Mapping[str, str]] = {name: kind.about for name, kind in panels.PANELS.items()}
-    has_expert: ClassVar[bool] = True
+    version: str = "1"
+    panels: Mapping[str, str] = {name: kind.about for name, kind in panels.PANELS.items()}
+    has_expert: bool = True
 
     def __init__(
         self,

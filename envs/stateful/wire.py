@@ -8,8 +8,9 @@ import hashlib
 import json
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from coevo.configs.base import named
 from coevo.envs.base import Step
 from coevo.envs.failures import EpisodeFailure, one_line
 
@@ -32,6 +33,7 @@ class ActionResult(BaseModel):
     valid: bool
     truncated: bool
     progress: Annotated[float, Field(ge=0, le=1)] | None
+    scores: tuple[tuple[Annotated[str, AfterValidator(named)], float], ...] = ()
 
 
 class WorkerReply(BaseModel):
@@ -91,6 +93,7 @@ def plain(step: Step[Any]) -> dict[str, Any]:
         "valid": bool(step.valid),
         "truncated": bool(step.truncated),
         "progress": None if step.progress is None else float(step.progress),
+        **({"scores": tuple((str(name), float(value)) for name, value in step.scores)} if step.scores else {}),
     }
 
 

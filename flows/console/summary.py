@@ -1,6 +1,7 @@
 """Summary of a finished run: success with its baselines, three entries, and commands for a next step."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from coevo.envs.registry import find
 from coevo.flows.console.options import workspace_option
@@ -23,7 +24,7 @@ def summarise(workspace: Workspace, paths: RunPaths) -> None:
         history, kept = lineage.history.log(), lineage.history.retained()
     bank = Bank(paths.bank)
     line()
-    table(outcome(history, find(history[-1].state["config"]["env"]["type"]).panels), COLUMNS)
+    table(outcome(history, described(history[-1].state["config"])), COLUMNS)
     line()
     for entry, stats in most_used(bank.active(), bank.stats(), 3):
         uses = f"({stats.successes} of {stats.retrievals} uses succeeded)"
@@ -32,6 +33,13 @@ def summarise(workspace: Workspace, paths: RunPaths) -> None:
     line("Next steps:")
     for command in look_further(paths.name, history[-1], kept):
         line(f"  coevo {command}{workspace_option(workspace)}")
+
+
+def described(config: Mapping[str, Any]) -> dict[str, str]:
+    """Panels of a run with their descriptions; those of a table, which its file names, have none."""
+    known = find(config["env"]["type"]).panels
+    evaluated = (*config["evaluation"]["panels"], *config["evaluation"]["final_panels"])
+    return {name: known.get(name, "") for name in dict.fromkeys((*known, *evaluated))}
 
 
 def outcome(history: list[Manifest], panels: Mapping[str, str]) -> list[dict[str, object]]:

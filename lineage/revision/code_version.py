@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
+from coevo.configs.rows_config import RowsConfig
 from coevo.configs.run_config import RunConfig
 from coevo.lineage.revision.manifest import Manifest
 
@@ -120,7 +121,7 @@ def changes(head: Manifest, config: Mapping[str, Any], code: Code) -> list[str]:
 
 
 def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested settings by dotted key."""
+    """Nested settings by dotted key; those in a list of sections have their position in it as a key."""
     return dict(_flat(settings, ""))
 
 
@@ -152,6 +153,9 @@ def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
             yield from _flat(inner, f"{name}.{key}" if name else key)
+    elif isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value):
+        for position, inner in enumerate(value):
+            yield from _flat(inner, f"{name}.{position}")
     else:
         yield name, list(value) if isinstance(value, tuple) else value
 
@@ -181,10 +185,12 @@ def _own_modules(names: tuple[str, ...], folders: tuple[str, ...]) -> Mapping[st
 
 
 def _named(config: RunConfig) -> Iterator[str]:
-    """Modules of the settings ``type`` with an import path, or with the name of an installed part."""
+    """Modules of the settings ``type`` with an import path, or with the name of an installed part, and of functions."""
     kinds = {str(value) for key, value in flat(config.model_dump(mode="json")).items() if key.endswith(".type")}
     yield from (kind.partition(":")[0] for kind in kinds if ":" in kind)
     yield from (part.module for part in _installed_parts() if part.name in kinds)
+    if isinstance(config.env, RowsConfig):
+        yield from (module for module in config.env.modules if module.partition(".")[0] != "coevo")
 
 
 @cache

@@ -218,7 +218,7 @@ def _guide(env: Environment[object], draw: Key, actions: Sequence[str]) -> Check
     if isinstance(found, EpisodeFailure):
         return CheckResult("guide", False, str(found))
     said = [*found.problems, *found.unproven]
-    text = f"{counted(len(verbs_of(guide)), 'verb')}, all accepted"
+    text = "any text is an action" if guide.free else f"{counted(len(verbs_of(guide)), 'verb')}, all accepted"
     return CheckResult("guide", not found.problems, said[0] if said else text)
 
 

@@ -147,6 +147,7 @@ class Running:
             retrieved=tuple(entry.id for entry in self.shown),
             version=self.attempt.version,
             fault=answer.fault,
+            scores=step.scores,
         )
         self.turns.append(turn)
         self.state, self.observation, self.last = step.state, step.observation, step

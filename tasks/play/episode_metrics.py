@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 
 from coevo.records.answer_faults import Fault
 from coevo.records.episode import Episode, Turn, played
-from coevo.records.metric_names import FAULTS, SPREAD, UNUSABLE
+from coevo.records.metric_names import FAULTS, SCORES, SPREAD, UNUSABLE
 from coevo.tasks.publish.reporter import Reporter
 from coevo.utilities.errors import CoevoError
 
@@ -93,7 +93,17 @@ def outcome_metrics(episodes: Sequence[Episode], panel: str) -> dict[str, float]
         f"agent/turns/{panel}": len(turns) / len(sound),
         f"agent/truncated/{panel}": fmean(episode.truncated for episode in sound),
         f"agent/invalid/{panel}": sum(not turn.valid for turn in turns) / max(1, len(turns)),
+        **_scores(turns, panel),
     }
+
+
+def _scores(turns: Sequence[Turn], panel: str) -> dict[str, float]:
+    """Mean of each value that rewards are made of, over the turns that have it."""
+    values: dict[str, list[float]] = {}
+    for turn in turns:
+        for name, value in turn.scores:
+            values.setdefault(name, []).append(value)
+    return {f"{SCORES}/{panel}/{name}": fmean(found) for name, found in values.items()}
 
 
 def spread(episodes: Sequence[Episode]) -> dict[str, float]:

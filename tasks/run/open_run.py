@@ -14,6 +14,7 @@ import torch
 
 from coevo.configs.placement_config import SharedPlacement
 from coevo.configs.run_config import RunConfig
+from coevo.envs.base import Environment
 from coevo.lineage.atomic_files import check_file_system
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
@@ -30,6 +31,7 @@ from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 from coevo.models.weights.tensor_file import Spec, read_layout
 from coevo.records.episode import Episode
 from coevo.tasks import revision_artifacts
+from coevo.tasks.gates.tables import check_table
 from coevo.tasks.parts import Stores
 from coevo.tasks.pending_revision import PendingRevision, Result
 from coevo.tasks.placement import trainer_environment
@@ -91,6 +93,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
             head = lineage.history.head()
             weights = digests(config, root)
             accepted = check_unchanged(config, head, run, accept_change, weights)
+            check_rows(env, paths, anew=head is None or bool(accepted))
         with in_stage("opens the pages of MLflow and Prefect"):
             record_stage(paths, WARM_START if head is None else PREPARATION)
             publisher = stack.enter_context(open_publisher(paths, bank, lineage, env.name, reporter))
@@ -110,6 +113,16 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         position(session, head, start)
         session.begin_clock(began, seconds)
         yield session
+
+
+def check_rows(env: Environment[object], paths: RunPaths, anew: bool) -> None:
+    """Check the table of tasks of a run, if it has one and ``anew``: a table with a known hash was checked before.
+
+    Raises:
+        GateError: a row or a reward is not as it should be.
+    """
+    if anew:
+        check_table(env, paths.quarantine)
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.episode_metrics import check_losses
 from coevo.tasks.publish.reporter import Reporter, in_stage
 from coevo.tasks.run.assemble import player_of
+from coevo.tasks.run.weight_digests import tables
 from coevo.tasks.stage import stage
 from coevo.tasks.writing.teacher import Chance, answered, expert_episodes
 
@@ -92,6 +93,7 @@ def identity(config: RunConfig, env: Environment[object]) -> str:
         parts["threads"] = config.rollout.engine.threads
     if isinstance(config.policy, PretrainedPolicyConfig):
         parts["model"] = _files(folder_of(config.policy.path))
+    parts |= tables(config)
     return digest({**parts, "env_version": env.version, "code": code, "torch": packages()["torch"]})[:16]
 
 

@@ -1,8 +1,8 @@
-"""Weights that a run names by path: their digests belong to the run's identity, like its settings and its code.
+"""Weights and tables that a run names by path: their digests belong to its identity, like its settings and its code.
 
 Another model at the same path would continue the run from a base that its adapters were never trained on, or search its
-bank in another embedding, without any other sign. Digests of files are kept in ``weights.json`` of the workspace, by
-path, size, times and inode, so that a base model of many gigabytes is read once.
+bank in another embedding, without any other sign; another table would be other tasks. Digests of files are kept in
+``weights.json`` of the workspace, by path, size, times and inode, so that a base model of many gigabytes is read once.
 """
 
 import hashlib
@@ -14,7 +14,9 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from coevo.configs.policy_config import PretrainedPolicyConfig
+from coevo.configs.rows_config import RowsConfig
 from coevo.configs.run_config import RunConfig
+from coevo.envs.rows.task_table import load_table
 from coevo.lineage.atomic_files import write_atomically
 from coevo.lineage.revision.code_version import flat
 from coevo.lineage.revision.manifest import Manifest
@@ -25,6 +27,8 @@ from coevo.utilities.errors import CoevoError
 FILE = "weights.json"
 WRITER_MODEL = "bank.writer.model.path"
 """Setting of a frozen writer's model."""
+TABLE = "env.path"
+"""Setting of a table of tasks."""
 DECIDING = frozenset({".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken"})
 """Suffixes of the files that a model, its tokenizer or its encoder is read from."""
 KNOWN = TypeAdapter(dict[str, tuple[list[int], str]])
@@ -41,23 +45,35 @@ def folders_of(config: RunConfig) -> dict[str, Path]:
 
 
 def digests(config: RunConfig, workspace: Path) -> dict[str, str]:
-    """SHA-256 (hex) by setting, over names and content of the files of each model that a run names by path."""
+    """SHA-256 (hex) by setting, of what a run names by path.
+
+    That of a model is over names and content of its files, that of a table over its rows.
+    """
     known = _read(workspace / FILE)
     kept = dict(known)
     found = {setting: _digest(folder, kept) for setting, folder in folders_of(config).items()}
     if kept != known:
         with suppress(OSError):  # a workspace that is only read from
             write_atomically(workspace / FILE, json.dumps(kept, indent=1, sort_keys=True) + "\n", private=True)
-    return found
+    return found | tables(config)
+
+
+def tables(config: RunConfig) -> dict[str, str]:
+    """SHA-256 (hex) of the rows of the run's table of tasks; empty if it has none."""
+    return {TABLE: load_table(config.env.path).digest} if isinstance(config.env, RowsConfig) else {}
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Differences of digests, one line per setting; a setting that only one of both has agrees."""
     return [
-        f"weights of {name}: {before[name][:12]} -> {digest[:12]}"
+        f"{_named_by(name)}: {before[name][:12]} -> {digest[:12]}"
         for name, digest in sorted(now.items())
         if before.get(name, digest) != digest
     ]
+
+
+def _named_by(setting: str) -> str:
+    return "rows of env.path (put the former table back)" if setting == TABLE else f"weights of {setting}"
 
 
 def check_weights(manifest: Manifest, config: RunConfig, workspace: Path, name: str) -> None:

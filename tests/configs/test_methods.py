@@ -163,8 +163,8 @@ def test_a_method_has_the_values_of_its_paper(name):
     assert {key: at(settings, key) for key in expected} == expected
 
 
-CONVERSING = ("coevo-rl", "jerp", "retroagent")
-"""Methods that keep the full history."""
+CONVERSING = ("coevo-rl", "jerp", "retroagent", "rows")
+"""Methods that keep the full history, and tables, whose tools need it."""
 
 
 def test_pretrained_policies_converse_if_their_method_keeps_full_history():

@@ -20,12 +20,22 @@ INERT = {
     "ContextConfig.template": "values for a template, which runs in a sandbox",
     "EndpointWriterModelConfig.model": "a name in a request to an address that is confirmed",
     "LoraConfig.target_modules": "a pattern over names of layers",
+    "RowsConfig.prompt": "a column of a table that is confirmed",
+    "RowsConfig.split": "the same",
+    "RowsConfig.scope": "the same",
+    "RowsConfig.answer": "the same",
+    "RowsConfig.feedback": "the same",
+    "RowsConfig.optional": "the same",
+    "RowsConfig.instructions": "text for a prompt",
 }
 """Fields of free text that nothing acts on, and why."""
 TRUSTED = {
     "RunConfig.python_path",
     "PluginEnvConfig.type",
     "PluginEnvConfig.options",
+    "RowsConfig.path",
+    "RowsConfig.reward",
+    "RowsConfig.tools",
     "PretrainedPolicyConfig.path",
     "FrozenWriterModelConfig.path",
     "EndpointWriterModelConfig.url",
@@ -42,12 +52,12 @@ TRUSTED = {
 
 
 def sections(kind, seen=None):
-    """A configuration class and all that it consists of."""
+    """A configuration class and all that it consists of; a marked field is asked for as a whole."""
     seen = {} if seen is None else seen
     if kind not in seen:
         seen[kind] = None
         for field in kind.model_fields.values():
-            for part in classes(field.annotation):
+            for part in classes(field.annotation) if marked(field) is None else ():
                 sections(part, seen)
     return list(seen)
 
@@ -65,7 +75,7 @@ FIELDS = {f"{kind.__name__}.{name}": field for kind in sections(RunConfig) for n
 
 
 def test_every_field_of_free_text_is_marked_or_known_to_be_inert():
-    free = {name for name, field in FIELDS.items() if holds_text(field.annotation)}
+    free = {name for name, field in FIELDS.items() if holds_text(field.annotation) or marked(field)}
     assert free == TRUSTED | INERT.keys()
     assert {name for name, field in FIELDS.items() if marked(field)} == TRUSTED
 
@@ -73,7 +83,7 @@ def test_every_field_of_free_text_is_marked_or_known_to_be_inert():
 def test_sections_are_found_where_they_stand():
     """``chosen`` looks into sections, not into lists or mappings of them."""
     assert len(sections(RunConfig)) > 40
-    for name, field in FIELDS.items():
+    for name, field in ((name, field) for name, field in FIELDS.items() if marked(field) is None):
         inside = [part for part in get_args(field.annotation) if get_origin(part) in (tuple, list, dict)]
         for part in (field.annotation, *inside):
             if get_origin(part) in (tuple, list, dict):
@@ -88,6 +98,8 @@ def test_sections_are_found_where_they_stand():
         (["rollout.engine.type=vllm", "rollout.engine.urls=['http://a:1']"], ["rollout.engine.urls"]),
         (["update.deepspeed.settings={wall_clock_breakdown: true}"], ["update.deepspeed.settings"]),
         (["env={type: lockers}"], ["env.type"]),
+        (["env={type: rows, path: a.jsonl, reward: 'a:b'}"], ["env.path", "env.reward"]),
+        (["env={type: rows, path: a.jsonl, reward: 'a:b', tools: ['a:c']}"], ["env.path", "env.reward", "env.tools"]),
         (["python_path=[here]"], ["python_path"]),
         (
             [

@@ -258,3 +258,16 @@ def test_a_rewarded_answer_has_full_weight_unless_another_is_given():
 
 def test_a_reply_counts_no_tokens_and_has_no_fault_unless_given():
     assert Reply("yes", True) == Reply("yes", True, prompt_tokens=0, answer_tokens=0, fault="", drawn=None)
+
+
+def test_the_parts_of_a_reward_are_a_column_only_where_there_are_some(tmp_path):
+    first, second = episode().turns
+    scored = replace(episode(), turns=(first, replace(second, scores=(("exact", 1.0), ("short", 0.25)))))
+    pq.write_table(episodes_to_table([scored, episode()]), tmp_path / "e.parquet")
+    kept = pq.read_table(tmp_path / "e.parquet")
+    assert kept.column("scores").to_pylist()[0] == [
+        [],
+        [{"name": "exact", "value": 1.0}, {"name": "short", "value": 0.25}],
+    ]
+    assert table_to_episodes(kept) == [scored, episode()]
+    assert episodes_to_table([episode()]).schema == EPISODES

@@ -117,6 +117,20 @@ class Sums(StatefulEnvironment):
         return self.live(task.data["target"], key, self.log), "total 0"
 
 
+class Scored(Sum):
+    """A live episode that says what its rewards are made of; sometimes badly."""
+
+    def act(self, action):
+        parts = {"nan": (("exact", float("nan")),), "name": (("a/b\n", 1.0),)}
+        return Step(None, "seen", "", 0.0, False, False, scores=parts.get(action, (("exact", 1), ("short", 0.5))))
+
+
+class ScoredSums(Sums):
+    """Sums with the parts of their rewards."""
+
+    live = Scored
+
+
 class FailingSums(Sums):
     """Sums whose live episodes fail as their actions say."""
 

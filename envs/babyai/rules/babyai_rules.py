@@ -34,9 +34,9 @@ class BabyAIRules(Environment[RoomPoint]):
     """
 
     name: ClassVar[str] = world.NAME
-    version: ClassVar[str] = "1"
-    panels: ClassVar[Mapping[str, str]] = {name: kind.about for name, kind in rules_tasks.PANELS.items()}
-    has_expert: ClassVar[bool] = True
+    version: str = "1"
+    panels: Mapping[str, str] = {name: kind.about for name, kind in rules_tasks.PANELS.items()}
+    has_expert: bool = True
 
     def __init__(self, world: int = 0, towers: int = 16, steps: int = 16) -> None:
         self._config = BabyAIRulesConfig.of(world=world, towers=towers, steps=steps)

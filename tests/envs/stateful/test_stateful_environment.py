@@ -16,6 +16,7 @@ from support.simulators import (
     LateSums,
     MixedSums,
     OnceSums,
+    ScoredSums,
     ShakySums,
     Sums,
 )
@@ -261,3 +262,12 @@ def test_every_episode_is_closed_and_no_process_is_left(tmp_path):
     for pid in {int(pid) for _, pid in lines}:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+def test_the_parts_of_a_reward_come_back_from_a_worker(tmp_path):
+    with closing(ScoredSums(limits={"act_seconds": 10.0})) as env:
+        ((state, _),) = env.try_start(tasks(1))
+        good, bad, worse = env.try_step([state] * 3, ["1", "nan", "name"])
+    assert good.scores == (("exact", 1.0), ("short", 0.5))
+    assert str(bad).startswith("invalid: step.scores.0.1 = ")
+    assert "is no name" in str(worse)

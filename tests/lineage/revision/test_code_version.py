@@ -13,6 +13,7 @@ from coevo.lineage.revision.code_version import (
     build_of,
     changes,
     code_revision,
+    flat,
     packages,
     source_hash,
 )
@@ -135,3 +136,10 @@ def test_the_version_of_torch_names_its_build(tmp_path, monkeypatch, build):
     revision = Manifest.of({"config": CONFIG, "code": "a", "packages": INSTALLED | {"torch": "2.12.0+cpu"}}, {})
     changed = changes(revision, CONFIG, Code("a", INSTALLED | {"torch": named}, {}))
     assert changed == [f"packages.torch: 2.12.0+cpu -> {named}"]
+
+
+def test_a_list_of_sections_is_compared_key_by_key_in_whatever_order_they_are_written():
+    before, after = {"rewards": [{"a": 1, "b": 2}, {"a": 3}]}, {"rewards": ({"b": 2, "a": 1}, {"a": 4, "c": 5})}
+    assert flat(before) == {"rewards.0.a": 1, "rewards.0.b": 2, "rewards.1.a": 3}
+    assert flat(after) == {"rewards.0.b": 2, "rewards.0.a": 1, "rewards.1.a": 4, "rewards.1.c": 5}
+    assert flat({"names": ["a"], "none": []}) == {"names": ["a"], "none": []}

@@ -105,3 +105,10 @@ def test_an_installed_module_is_its_package_and_an_installed_part_is_found_by_it
     (folder / "market" / "fruit.py").write_text("apple = 4\n")
     _own_modules.cache_clear()
     assert own_modules(load_recipe("homerules-coevo-rl", ["env={type: fruit}"])) != before
+
+
+def test_functions_of_a_table_are_of_modules_too(folder):
+    tasks = "env={type: rows, path: a.jsonl, reward: [{function: 'shop:one'}], tools: ['other:two']}"
+    shipped = "env={type: rows, path: a.jsonl, reward: 'coevo.envs.rows.locker_rewards:opens'}"
+    found = [own_modules(load_recipe("rows-grpo", [each, f"python_path=[{folder}]"])) for each in (tasks, shipped)]
+    assert [set(each) for each in found] == [{"shop", "other"}, set()]

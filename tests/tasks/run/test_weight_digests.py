@@ -2,14 +2,19 @@
 
 import os
 import shutil
+from contextlib import closing
 
 import pytest
+from support.row_tables import ROWS, written
 
 from coevo.configs.load.load import load_recipe
+from coevo.envs.rows.rows_environment import Rows
+from coevo.envs.rows.task_table import load_table
 from coevo.lineage.revision.code_version import code_revision, packages
 from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks.run import weight_digests
 from coevo.tasks.run.changes import check_unchanged
+from coevo.tasks.run.warmstart import identity
 from coevo.tasks.run.weight_digests import check_weights, digests
 from coevo.utilities.errors import CoevoError
 
@@ -161,3 +166,27 @@ def test_files_are_read_once(folder, directory, monkeypatch):
     (directory / "weights.json").write_text("damaged")
     assert digests(config, directory) == first
     assert len(read) == 10
+
+
+def test_the_rows_of_a_table_are_a_digest_and_others_are_a_change(tmp_path, place):
+    config = load_recipe("rows-grpo", [f"env.path={written(tmp_path, ROWS)}"])
+    rows = digests(config, place)
+    assert rows == {"env.path": load_table(config.env.path).digest}
+    head = manifest(config, rows)
+    written(tmp_path, [dict(reversed(row.items())) for row in ROWS])
+    assert check_unchanged(config, head, "first", False, digests(config, place)) == []
+    written(tmp_path, ROWS[1:])
+    with pytest.raises(CoevoError, match=r"rows of env\.path \(put the former table back\): .*add --accept-change"):
+        check_unchanged(config, head, "first", False, digests(config, place))
+    with pytest.raises(CoevoError, match=r"rows of env\.path .* put the former files back"):
+        check_weights(head, config, place, "first@1")
+
+
+def test_another_table_is_another_warm_start(tmp_path):
+    config = load_recipe("rows-grpo", [f"env.path={written(tmp_path, ROWS)}"])
+    found = []
+    for rows in (ROWS, ROWS[1:], ROWS):
+        written(tmp_path, rows)
+        with closing(Rows(config.env.model_copy(update={"split": None, "scope": None}))) as env:
+            found.append(identity(config, env))
+    assert (found[0] == found[2], found[0] == found[1]) == (True, False)

@@ -1,5 +1,7 @@
 """Advantages and outcomes, and what is reported of them, by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.batches import episode, turn
@@ -38,6 +40,14 @@ def test_outcomes_of_a_batch():
         "agent/truncated/p": 0.0,
         "agent/invalid/p": pytest.approx(1 / 3),
     }
+
+
+def test_each_part_of_a_reward_has_a_mean_of_its_own_over_the_turns_that_have_it():
+    parts = [(("exact", 1.0), ("short", 0.5)), (("exact", 0.0),), ()]
+    played = [episode(replica=index, turns=(replace(turn(), scores=each),)) for index, each in enumerate(parts)]
+    metrics = outcome_metrics(played, "p")
+    found = {name: value for name, value in metrics.items() if name.startswith("agent/rewards/")}
+    assert found == {"agent/rewards/p/exact": 0.5, "agent/rewards/p/short": 0.5}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,111 @@
+"""The worked example of docs/rows.md, as it stands there."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.row_tables import ROWS, written
+from support.templates import tokenizer
+
+from coevo.configs.load.load import load_recipe
+from coevo.envs.registry import make
+from coevo.envs.rows.python_tools import python_tools
+from coevo.flows.cli.app import main
+from coevo.flows.configure import configure
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "rows.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(?:python|yaml) (?P<file>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The files of the page beside a table, on the import path."""
+    for block in BLOCK.finditer(PAGE):
+        (tmp_path / block["file"]).write_text(block["text"], encoding="utf-8")
+    written(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    sys.modules.pop("rewards", None)
+
+
+def test_from_file_to_training_takes_ten_lines_at_most():
+    texts = {block["file"]: block["text"] for block in BLOCK.finditer(PAGE)}
+    assert set(texts) == {"rewards.py", "train.py", "mine.yaml"}
+    for part in ("train.py", "mine.yaml"):
+        lines = [line for text in (texts["rewards.py"], texts[part]) for line in text.splitlines() if line.strip()]
+        assert len(lines) <= 10
+
+
+def test_the_recipe_of_the_page_is_what_the_script_says(folder):
+    config = configure("mine.yaml")
+    assert (config.env.path, config.evaluation.panels) == (str(folder / "tasks.jsonl"), ("held-out",))
+    assert (config.context.parser, config.env.reward[0].title) == ("plain", "exact")
+    env = make(config.env)
+    (task,) = env.sample(1, ("a",))
+    assert env.step([task], [task.data["row"]["answer"]])[0].success
+    env.close()
+
+
+def test_the_check_of_the_page_passes(folder, capsys):
+    (command,) = re.findall(r"^\$ coevo (envs check .*)$", PAGE, re.MULTILINE)
+    with pytest.raises(SystemExit) as stop:
+        main(command.split())
+    assert stop.value.code == 0, capsys.readouterr().out
+
+
+def test_the_settings_that_the_page_shows_are_possible(tmp_path):
+    shown = re.findall(r"^```yaml\n(env:\n.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert len(shown) == 2
+    for number, text in enumerate(shown):
+        recipe = tmp_path / f"shown{number}.yaml"
+        recipe.write_text(f"defaults: [recipes/rows-grpo]\n{text}")
+        assert load_recipe(str(recipe)).env.reward
+    settings = set(re.findall(r"`(\w+)`", PAGE[PAGE.index("| setting |") : PAGE.index("A row stays")]))
+    assert {"answer", "split", "held_out"} <= settings
+    assert settings - {"train", "demonstration"} <= set(type(load_recipe("rows-grpo").env).model_fields)
+
+
+def test_the_tool_of_the_page_is_one(tmp_path, monkeypatch):
+    (text,) = re.findall(r"^```python\n(def population.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (tmp_path / "lookups.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tool,) = python_tools(["lookups:population"])
+    assert tool.schema["parameters"]["properties"]["year"]["description"] == "year of the census."
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_the_script_of_the_page_trains(folder, prefect_url, monkeypatch):
+    model = small_model(folder / "model")
+    short = '"iterations": 1, "rollout.tasks": 2, "rollout.group_size": 2, "rollout.sampling.max_new_tokens": 8'
+    script = (folder / "train.py").read_text().replace('"DIR"', f'"{model}", {short}')
+    (folder / "train.py").write_text(script)
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}  # as in a reader's shell
+    variables = {**kept, "PREFECT_API_URL": prefect_url, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "train.py"], cwd=folder, capture_output=True, text=True, check=False, env=variables
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (manifest,) = (folder / "workspace" / "runs").glob("*/lineage/manifest.json")
+    assert "agent/rewards/train/exact" in manifest.read_text()
+    assert len(ROWS) == 60
+
+
+def small_model(folder):
+    """Directory of a random chat model."""
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    from coevo.models.policy.policy import Policy, save
+
+    words = tokenizer("qwen3")
+    shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "head_dim": 32}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 4096}
+    ends = {"eos_token_id": words.eos_token_id, "bos_token_id": None, "tie_word_embeddings": True}
+    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(words), **shape, **heads, **ends))
+    save(Policy(model, words), folder)
+    return folder
