@@ -9,11 +9,11 @@ import typer
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, resuming, workspace_at
 from coevo.lineage.workspace import Workspace
-from coevo.tasks.run.approval import Vote
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
     from coevo.flows.pending import Waiting
+    from coevo.tasks.run.approval import Vote
 
 COLUMNS = ("what", "kind", "since", "added", "edited", "retired", "difference")
 WhatArgument = Annotated[
@@ -48,6 +48,8 @@ def approve(
     elif what is None:
         raise CoevoError("name a run or a version; `coevo approve --list` shows what is pending")
     else:
+        from coevo.tasks.run.approval import Vote
+
         _decide(what, Vote(not reject, by or getuser()), trust, as_json, workspace)
 
 
@@ -67,7 +69,7 @@ def _list(what: str | None, as_json: bool, workspace: Workspace) -> None:
         output.line("Nothing is pending approval.")
 
 
-def _decide(what: str, vote: Vote, trust: str | None, as_json: bool, workspace: Workspace) -> None:
+def _decide(what: str, vote: "Vote", trust: str | None, as_json: bool, workspace: Workspace) -> None:
     from coevo.flows.console.trust_prompt import consent_by
     from coevo.flows.pending import decide_model, decide_run, is_promotion
 
