@@ -79,7 +79,7 @@ from pathlib import Path
 
 def test_it_runs_on_this_machine():
     recipe = Path(__file__).with_name("$name.yaml")
-    command = [sys.executable, "-m", "coevo.flows", "run", str(recipe), "--dry-run", "--json"]
+    command = [sys.executable, "-P", "-m", "coevo.flows", "run", str(recipe), "--dry-run", "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["iterations"] == 10

@@ -24,18 +24,18 @@ from pathlib import Path
 from coevo.utilities.errors import CoevoError
 from coevo.lineage.fsck.places import check_created
 from coevo.lineage.workspace import Workspace
-place = Workspace(Path(sys.argv[1]))
-print(*(finding.problem for finding in check_created(place.run("first"))))
+workspace = Workspace(Path(sys.argv[1]))
+print(*(finding.problem for finding in check_created(workspace.run("first"))))
 try:
-    print(place.existing("first"))
+    print(workspace.existing("first"))
 except CoevoError as error:
     print(error)
 """
 
 
 @pytest.fixture
-def workspace(place):
-    return Workspace(place)
+def workspace(directory):
+    return Workspace(directory)
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +60,12 @@ def test_a_new_workspace_is_private_and_one_that_is_there_keeps_its_mode(tmp_pat
 
 def test_a_relative_workspace_can_be_written_and_read_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    place = Workspace(Path("ws"))
+    workspace = Workspace(Path("ws"))
     small_run.build(Path("ws"))
     monkeypatch.chdir("/")
-    assert place.root == tmp_path / "ws"
-    with Lineage.open(place.existing("first").lineage, place.cache) as lineage:
-        assert lineage.recover(Bank(place.existing("first").bank)).tags == ()
+    assert workspace.root == tmp_path / "ws"
+    with Lineage.open(workspace.existing("first").lineage, workspace.cache) as lineage:
+        assert lineage.recover(Bank(workspace.existing("first").bank)).tags == ()
         assert lineage.history.head().revision == 3
 
 

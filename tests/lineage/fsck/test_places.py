@@ -31,10 +31,10 @@ with Workspace(Path(sys.argv[1])).staged("first", load_recipe("homerules-coevo-r
 
 
 @contextmanager
-def process(script, place):
+def process(script, directory):
     """A process that makes a run, and the directory where it does; its end is a kill."""
     doing = subprocess.Popen(
-        [sys.executable, "-c", script, place],
+        [sys.executable, "-c", script, directory],
         cwd=Path(__file__).parents[3],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -48,9 +48,9 @@ def process(script, place):
 
 
 @pytest.mark.parametrize("script", [PULLING, MAKING], ids=["pulled", "made"])
-def test_only_what_no_living_process_holds_is_half_made(place, script):
-    workspace = Workspace(place)
-    with process(script, place) as path:
+def test_only_what_no_living_process_holds_is_half_made(directory, script):
+    workspace = Workspace(directory)
+    with process(script, directory) as path:
         assert path.is_dir()
         assert list(check_strangers(workspace)) == []
         tidy(workspace)

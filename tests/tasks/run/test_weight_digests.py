@@ -168,18 +168,18 @@ def test_files_are_read_once(folder, directory, monkeypatch):
     assert len(read) == 10
 
 
-def test_the_rows_of_a_table_are_a_digest_and_others_are_a_change(tmp_path, place):
+def test_the_rows_of_a_table_are_a_digest_and_others_are_a_change(tmp_path, directory):
     config = load_recipe("rows-grpo", [f"env.path={written(tmp_path, ROWS)}"])
-    rows = digests(config, place)
+    rows = digests(config, directory)
     assert rows == {"env.path": load_table(config.env.path).digest}
     head = manifest(config, rows)
     written(tmp_path, [dict(reversed(row.items())) for row in ROWS])
-    assert check_unchanged(config, head, "first", False, digests(config, place)) == []
+    assert check_unchanged(config, head, "first", False, digests(config, directory)) == []
     written(tmp_path, ROWS[1:])
     with pytest.raises(CoevoError, match=r"rows of env\.path \(put the former table back\): .*add --accept-change"):
-        check_unchanged(config, head, "first", False, digests(config, place))
+        check_unchanged(config, head, "first", False, digests(config, directory))
     with pytest.raises(CoevoError, match=r"rows of env\.path .* put the former files back"):
-        check_weights(head, config, place, "first@1")
+        check_weights(head, config, directory, "first@1")
 
 
 def test_another_table_is_another_warm_start(tmp_path):

@@ -1,0 +1,111 @@
+"""Every command works with every environment: the household, BabyAI, and a class from outside.
+
+Commands of the workspace alone, which no environment reaches, have tests of their own.
+"""
+
+import json
+import shlex
+from dataclasses import asdict
+
+import pytest
+from support.entries import entry
+from support.guide_files import files_of
+from support.runs import coevo
+from typer.core import TyperGroup
+
+from coevo.flows.cli import app
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
+
+BRIEF = (
+    "warmstart=null iterations=2 rollout.tasks=2 rollout.group_size=2 bank.every=1 bank.admission.type=append "
+    "evaluation.every=1 evaluation.tasks=4 evaluation.final_panels=[]"
+)
+ENVIRONMENTS = {
+    "household": ("homerules-coevo-rl", "homerules", "homerules"),
+    "babyai": ("babyai-rules-coevo-rl", "babyai-rules", "babyai"),
+    "outside": ("lockers.yaml", "lockers:TaughtLockers", "lockers"),
+}
+"""Recipe, environment, and name of a registered model."""
+LESSON = entry("look first", "nothing is known", "look", "look")
+WALK = """
+run {recipe} {brief} --dry-run
+run {recipe} {brief} --name mine
+resume mine --iterations 3
+evaluate mine@1 --tasks 2
+runs
+log mine
+compare mine mine@1
+report mine --output {out}/report.html
+tag mine@2 best
+branch mine@1 twig
+rollback mine --to 2
+approve --list
+fsck
+gc
+bank import mine {out}/lesson.jsonl
+bank log mine
+bank show mine
+bank search mine look
+bank diff mine@1 mine@2
+bank why mine {entry}
+bank retrieval mine
+bank rejects mine
+bank export mine {out}/bank.jsonl
+bank retire mine {entry} --reason test
+push {out}/remote mine
+pull {out}/remote mine
+package mine --name {model}
+promote {model}/1 --tasks 2 --margin -1
+package mine@1 --name {model}
+promote {model}/2 --tasks 2 --margin -1
+demote {model}
+schedule add mine --cron "0 2 1 1 *"
+schedule list
+schedule pause mine
+schedule resume mine
+schedule remove mine
+play {env} {path} --turns 2
+envs check {env} {path} --tasks 2
+methods {recipe}
+down
+"""
+OF_NO_ENVIRONMENT = {
+    "ablate": "test_ablate", "bank train-writer": "tests/flows/methods", "doctor": "test_doctor", "new": "test_new",
+    "recipes": "test_catalogue", "serve": "test_serve", "ui": "tests/browser", "worker": "tests/flows/sessions",
+}  # fmt: skip
+"""Commands that are not walked, and where their tests are."""
+
+
+def names(group, before=()):
+    """All commands below a group."""
+    found = set()
+    for name, command in group.commands.items():
+        path = (*before, name)
+        below = names(command, path) if isinstance(command, TyperGroup) and name != "new" else set()
+        found |= below or {" ".join(path)}
+    return found
+
+
+def test_each_command_is_walked_or_named():
+    walked = {line for name in names(app._program()) for line in WALK.splitlines() if line.startswith(name)}
+    assert walked == {line for line in WALK.splitlines() if line}
+    missing = {name for name in names(app._program()) if not any(line.startswith(name) for line in WALK.splitlines())}
+    assert missing == set(OF_NO_ENVIRONMENT)
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_every_command_works_with_it(environment, tmp_path, no_servers_named):
+    recipe, env, model = ENVIRONMENTS[environment]
+    (tmp_path / "lesson.jsonl").write_text(json.dumps(asdict(LESSON)) + "\n", encoding="utf-8")
+    for name, text in files_of("add-an-environment.md").items():
+        (tmp_path / name).write_text(text.replace("python_path: [.]", f"python_path: [{tmp_path}]"), encoding="utf-8")
+    outside = environment == "outside"
+    words = {
+        "recipe": tmp_path / recipe if outside else recipe, "env": env, "model": model, "out": tmp_path,
+        "brief": BRIEF, "path": f"--python-path {tmp_path}" if outside else "", "entry": LESSON.id,
+    }  # fmt: skip
+    for line in filter(None, WALK.splitlines()):
+        workspace = tmp_path / ("elsewhere" if line.startswith("pull") else "workspace")
+        done = coevo(*shlex.split(line.format(**words)), workspace=workspace)
+        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
