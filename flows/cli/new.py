@@ -8,7 +8,7 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.scaffold import new_package
-from coevo.flows.scaffold.part_templates import PARTS
+from coevo.flows.scaffold.templates import PARTS
 
 app = typer.Typer(no_args_is_help=True, help="Write a small package of your own, with a test that passes.")
 NameArgument = Annotated[str, typer.Argument(help="Name of the new folder: lower-case letters, digits and '-'.")]

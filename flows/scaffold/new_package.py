@@ -12,8 +12,7 @@ from typing import get_args
 from coevo.configs.base import Config
 from coevo.configs.load.setting_place import classes
 from coevo.configs.run_config import RunConfig
-from coevo.flows.scaffold.other_templates import ENVIRONMENT, RECIPE, RECIPE_TEST
-from coevo.flows.scaffold.part_templates import PARTS, PartTemplate
+from coevo.flows.scaffold.templates import ENVIRONMENT, PARTS, RECIPE, RECIPE_TEST, PartTemplate
 from coevo.utilities.errors import CoevoError, unknown
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -44,7 +43,7 @@ def new_part(name: str, kind: str, directory: Path) -> list[Path]:
 
     Args:
         name: of the package and of the part.
-        kind: key of ``coevo.flows.scaffold.part_templates.PARTS``.
+        kind: key of ``coevo.flows.scaffold.templates.PARTS``.
         directory: folder in which the package's own folder is made.
 
     Raises:

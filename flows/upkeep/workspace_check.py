@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from coevo.lineage.findings import Finding, lost
-from coevo.lineage.fsck.artifact_check import check_artifacts, mend_artifacts
 from coevo.lineage.fsck.donors import Donors
 from coevo.lineage.fsck.history_check import Revision, damaged_objects, read_history
 from coevo.lineage.fsck.line import read_line
@@ -17,10 +16,12 @@ from coevo.lineage.fsck.places import check_run_files, check_strangers, check_wa
 from coevo.lineage.fsck.refs import mend_empty_refs
 from coevo.lineage.fsck.run_check import (
     History,
+    check_artifacts,
     check_history,
     clear_checkout,
     clear_leftovers,
     commits_of,
+    mend_artifacts,
     mend_branch,
     mend_git,
     siblings,

@@ -3,5 +3,5 @@
 Read ``attempt`` (an attempt in progress) and ``play`` (the turn loop) first, then ``retrieve`` (entries for a prompt),
 ``treatment_groups`` (who sees a candidate), ``slots`` (episodes that continue after an update),
 ``episode_metrics`` (outcomes, and episodes that an error ended). ``discovery_at_k`` attempts tasks repeatedly.
-``endpoint_agent`` plays without a policy, and ``turns`` are those of a single episode.
+``turns`` are those of a single episode.
 """

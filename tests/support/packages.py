@@ -5,6 +5,7 @@ from dataclasses import replace
 from support.player import CONFIG, environment
 from support.small_run import HEAT, MICROWAVE, MUG
 
+from coevo.flows.packages.evaluate_endpoint import ServedPlayer
 from coevo.memory.clusters import Cluster
 from coevo.memory.stats import Stats
 from coevo.models.policy.context import CONTEXT_WORDS
@@ -14,7 +15,6 @@ from coevo.records.draws import key
 from coevo.records.entry import entry_id
 from coevo.tasks.package.agent import TurnRequest
 from coevo.tasks.package.package import PackageOrigin, pack
-from coevo.tasks.play.endpoint_agent import ServedPlayer
 
 ORIGIN = PackageOrigin("first", 2, 2, "abc", "c" * 64, "d" * 64, 2, {"seen-houses": 0.5}, {"seen-houses": "p" * 64})
 

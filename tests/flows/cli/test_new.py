@@ -9,7 +9,7 @@ import pytest
 from support.outside import fresh  # noqa: F401
 
 from coevo.configs.load.open_parts import open_part
-from coevo.flows.scaffold.part_templates import PARTS
+from coevo.flows.scaffold.templates import PARTS
 from coevo.utilities.errors import CoevoError
 
 pytestmark = pytest.mark.usefixtures("fresh")

@@ -2,9 +2,9 @@
 
 from support.player import environment, player
 
+from coevo.flows.packages.evaluate_endpoint import _row
 from coevo.records.draws import key
 from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.endpoint_agent import _row
 
 
 def test_a_row_holds_what_the_policy_sees():
