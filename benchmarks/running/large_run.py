@@ -19,13 +19,13 @@ WORDS = 3000
 SCOPES = 16
 
 
-def build(place: Workspace, name: str, entries: int) -> RunPaths:
+def build(workspace: Workspace, name: str, entries: int) -> RunPaths:
     """Make the run: revision 1 admits all entries, 2 edits and adds some, 3 counts most of them."""
     config = load_recipe(RECIPE, [])
-    paths = place.create(name, config)
+    paths = workspace.create(name, config)
     bank = Bank(paths.bank)
     shared = {"config": config.model_dump(mode="json"), "config_hash": config.digest(), "code": "c" * 64, "metrics": {}}
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         for revision, change in enumerate(changes(entries)):
             bank.merge(change)
             state = {"iteration": revision, "fired": revision, "accepted_change": [], "panels": {}, "outcomes": {}}

@@ -13,9 +13,9 @@ COUNTERS = ("iteration", "fired")
 
 def whole(root, run, revision):
     """Bytes of every artifact, hash of every table, and the counters of one revision."""
-    place = Workspace(Path(root))
-    paths = place.existing(run)
-    with Lineage.open(paths.lineage, place.cache) as lineage, TemporaryDirectory() as scratch:
+    workspace = Workspace(Path(root))
+    paths = workspace.existing(run)
+    with Lineage.open(paths.lineage, workspace.cache) as lineage, TemporaryDirectory() as scratch:
         manifest = lineage.history.manifest(revision)
         artifacts = {
             name: contents(lineage.artifacts.materialise(revision, name, Path(scratch) / name))
@@ -34,21 +34,21 @@ def contents(directory):
 
 def history(root, run):
     """Manifests of a run's revisions, oldest first."""
-    place = Workspace(Path(root))
-    with Lineage.open(place.existing(run).lineage, place.cache) as lineage:
+    workspace = Workspace(Path(root))
+    with Lineage.open(workspace.existing(run).lineage, workspace.cache) as lineage:
         return lineage.history.log()
 
 
 def retained(root, run):
-    place = Workspace(Path(root))
-    with Lineage.open(place.existing(run).lineage, place.cache) as lineage:
+    workspace = Workspace(Path(root))
+    with Lineage.open(workspace.existing(run).lineage, workspace.cache) as lineage:
         return lineage.history.retained()
 
 
 def recovered(root, run):
     """Recover the run as its next session would; its last revision."""
-    place = Workspace(Path(root))
-    paths = place.existing(run)
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    workspace = Workspace(Path(root))
+    paths = workspace.existing(run)
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         lineage.recover(Bank(paths.bank))
         return lineage.history.head()

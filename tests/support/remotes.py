@@ -19,10 +19,10 @@ def copy_run(source, root, name="first"):
 
 def advance(root, lesson, name="first"):
     """Go on with a run as a session does: recover it, write a lesson down, and commit a revision with a new policy."""
-    place = Workspace(root)
-    paths = place.existing(name)
+    workspace = Workspace(root)
+    paths = workspace.existing(name)
     bank = Bank(paths.bank)
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         lineage.recover(bank)
         head = lineage.history.head()
         bank.merge(BankChange(entries=(small_run.entry(lesson, "mug", "go safe", revision=head.revision + 1),)))
@@ -42,10 +42,10 @@ def forget(root, lesson, name="first"):
 
 def content(root, name="first"):
     """Everything that a run must have again elsewhere: states, tables and artifacts of each revision."""
-    place = Workspace(root)
-    paths = place.existing(name)
+    workspace = Workspace(root)
+    paths = workspace.existing(name)
     bank = Bank(paths.bank)
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         manifests = lineage.history.log()
         for manifest in manifests:
             assert bank.at(manifest.versions).hashes() == manifest.tables

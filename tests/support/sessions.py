@@ -29,10 +29,10 @@ from coevo.tasks.steps.rollout import rollout, sample
 @contextmanager
 def opened(root, config, entries=(), writer=None, trainer=None, played=None):
     """A session on the stores as they are; where there are none, revision 0 is made with some entries."""
-    place = Workspace(root)
-    paths = place.existing("run") if (root / "runs").exists() else place.create("run", config)
+    workspace = Workspace(root)
+    paths = workspace.existing("run") if (root / "runs").exists() else workspace.create("run", config)
     played = played or player()
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         bank = Bank(paths.bank)
         lineage.recover(bank)
         paths.clear_staging()

@@ -122,11 +122,11 @@ def build(
 ):
     """Make the run in a workspace; an episode costs so many tokens, None for a run that does not count; ``policy`` is
     the directory of one that all revisions have; with ``optimizer``, they have its state too."""
-    place = Workspace(root)
+    workspace = Workspace(root)
     config = load_recipe(RECIPE, [*overrides])
-    paths = place.create(name, config)
+    paths = workspace.create(name, config)
     bank = Bank(paths.bank)
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         for revision, (change, played, metrics) in enumerate(zip(CHANGES, PLAYED, METRICS, strict=True)):
             stats = tally(bank.stats(), played)
             evaluated = {} if outcomes[revision] is None else {PANEL: outcomes[revision]}

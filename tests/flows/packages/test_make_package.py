@@ -38,23 +38,23 @@ TASKS = 96
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, warmstarts):
+def workspace(tmp_path_factory, warmstarts):
     """A workspace with a run whose policy has been shown how to act; revisions 3 and 0 are versions 1 and 2."""
-    place = Workspace(tmp_path_factory.mktemp("served"))
-    small_run.build(place.root, policy=novice(CONFIG, warmstarts))
+    workspace = Workspace(tmp_path_factory.mktemp("served"))
+    small_run.build(workspace.root, policy=novice(CONFIG, warmstarts))
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        assert register_revision("first@3", "agent", place)[0] == Registered("agent", 1)
-        assert register_revision("first@0", "agent", place)[0] == Registered("agent", 2)
-        assert promote("agent/1", PromotionTerms(PANEL, 16, 0.0), place).passed
-        yield place
+        assert register_revision("first@3", "agent", workspace)[0] == Registered("agent", 1)
+        assert register_revision("first@0", "agent", workspace)[0] == Registered("agent", 2)
+        assert promote("agent/1", PromotionTerms(PANEL, 16, 0.0), workspace).passed
+        yield workspace
 
 
 @pytest.fixture(scope="module")
-def server(place):
+def server(workspace):
     """``coevo serve agent@champion``: its process and its URL. It ends with its child on SIGTERM."""
     start = "from coevo.flows.cli.app import main; main()"
-    command = [sys.executable, "-c", start, "serve", "agent@champion", "--workspace", str(place.root)]
+    command = [sys.executable, "-c", start, "serve", "agent@champion", "--workspace", str(workspace.root)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     said = process.stdout.readline()
     found = re.search(r"Serving agent/1 at (http://\S+)/invocations", said)
@@ -77,9 +77,9 @@ def said(episodes):
     return [[(turn.completion.text, turn.action, turn.retrieved) for turn in each.turns] for each in episodes]
 
 
-def test_a_panel_through_the_endpoint_ends_as_it_does_here(server, place):
-    here = evaluate_revision("first@3", EvaluationRequest(PANEL, TASKS), place)
-    there = evaluate_endpoint(server[1], "first@3", EvaluationRequest(PANEL, TASKS), place)
+def test_a_panel_through_the_endpoint_ends_as_it_does_here(server, workspace):
+    here = evaluate_revision("first@3", EvaluationRequest(PANEL, TASKS), workspace)
+    there = evaluate_endpoint(server[1], "first@3", EvaluationRequest(PANEL, TASKS), workspace)
     assert said(there.episodes) == said(here.episodes)
     assert there.success == here.success
     assert 0 < there.success < 1
@@ -87,13 +87,13 @@ def test_a_panel_through_the_endpoint_ends_as_it_does_here(server, place):
     assert any(turn.retrieved for episode in there.episodes for turn in episode.turns)
 
 
-def test_the_command_plays_through_it(server, place):
+def test_the_command_plays_through_it(server, workspace):
     told = ("evaluate", "first", "--tasks", "8", "--json")
-    rows = [coevo(*told, *more, workspace=place.root) for more in ((), ("--endpoint", server[1]))]
+    rows = [coevo(*told, *more, workspace=workspace.root) for more in ((), ("--endpoint", server[1]))]
     assert json.loads(rows[0].stdout) == json.loads(rows[1].stdout), rows[1].stderr
 
 
-def test_it_is_stateless_and_takes_requests_side_by_side(server, place):
+def test_it_is_stateless_and_takes_requests_side_by_side(server, workspace):
     _, url = server
     first = {"instruction": "house lotus . task heat mug to counter", "observation": "at hall hold nothing"}
     later = {
@@ -192,9 +192,9 @@ def test_it_listens_on_loopback_alone(server):
     assert {(address.ip, address.port) for address in heard} == {("127.0.0.1", int(url.rpartition(":")[2]))}
 
 
-def test_a_version_says_where_it_comes_from_and_how_it_did(place):
-    registered = client(tracking_store(place.root)).get_model_version("agent", "1")
-    with reading("first@3", place) as opened:
+def test_a_version_says_where_it_comes_from_and_how_it_did(workspace):
+    registered = client(tracking_store(workspace.root)).get_model_version("agent", "1")
+    with reading("first@3", workspace) as opened:
         state, commit = opened.manifest.state, opened.lineage.history.commit_hash(3)
     assert registered.tags["coevo.run"] == "first"
     assert registered.tags["coevo.commit"] == commit
@@ -202,19 +202,19 @@ def test_a_version_says_where_it_comes_from_and_how_it_did(place):
     assert registered.tags[f"coevo.success.{PANEL}"] == f"{state['metrics'][f'agent/success/{PANEL}']:.4f}"
 
 
-def test_the_alias_moves_through_the_gate_and_back_to_the_old_pair(place, tmp_path):
-    store = tracking_store(place.root)
-    refused = promote("agent/2", PromotionTerms(PANEL, 32, 1.0), place)
+def test_the_alias_moves_through_the_gate_and_back_to_the_old_pair(workspace, tmp_path):
+    store = tracking_store(workspace.root)
+    refused = promote("agent/2", PromotionTerms(PANEL, 32, 1.0), workspace)
     assert not refused.passed
     assert find(store, "agent@champion") == Registered("agent", 1)
-    passed = promote("agent/2", PromotionTerms(PANEL, 32, -1.0), place)
+    passed = promote("agent/2", PromotionTerms(PANEL, 32, -1.0), workspace)
     assert passed.verdict.low > -1.0
     assert find(store, "agent@champion") == Registered("agent", 2)
     assert packaged(fetch(store, find(store, "agent@champion"), tmp_path / "new")).origin.revision == 0
     assert restore(store, "agent") == Registered("agent", 1)
     old = packaged(fetch(store, find(store, "agent@champion"), tmp_path / "old"))
     assert old.origin.revision == 3
-    with reading("first@3", place) as opened:
+    with reading("first@3", workspace) as opened:
         policy = opened.lineage.artifacts.materialise(3, "policy", tmp_path / "policy")
     weights = [(directory / "model.safetensors").read_bytes() for directory in (policy, old.directory / "policy")]
     assert weights[0] == weights[1]
@@ -232,8 +232,8 @@ print(json.dumps([answer, coevo.tasks.__path__[0], sorted(sys.modules.keys() & s
 """
 
 
-def test_a_model_plays_with_its_own_code_and_without_the_stores(server, place, tmp_path):
-    store = tracking_store(place.root)
+def test_a_model_plays_with_its_own_code_and_without_the_stores(server, workspace, tmp_path):
+    store = tracking_store(workspace.root)
     model = fetch(store, Registered("agent", 1), tmp_path / "model")
     done = subprocess.run(
         [sys.executable, "-c", ALONE, str(model)], cwd=tmp_path, capture_output=True, text=True, check=False

@@ -35,7 +35,7 @@ SECRET = "swordfish-42"
 
 
 @pytest.fixture
-def place(prefect_workspace, prefect_url, monkeypatch):
+def workspace(prefect_workspace, prefect_url, monkeypatch):
     """The workspace of the session's server, which this process talks to as well."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     for name, value in {**CLIENT, "PREFECT_API_URL": prefect_url}.items():
@@ -47,84 +47,84 @@ def place(prefect_workspace, prefect_url, monkeypatch):
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 def test_a_schedule_fires_and_the_next_session_goes_on_and_what_falls_due_meanwhile_is_refused(
-    place, prefect_url, tmp_path
+    workspace, prefect_url, tmp_path
 ):
-    paths = create(place, "nightly", iterations=1)
-    added = coevo("schedule", "add", "nightly", "--cron", "* * * * * */20", "--iterations", "1", workspace=place)
+    paths = create(workspace, "nightly", iterations=1)
+    added = coevo("schedule", "add", "nightly", "--cron", "* * * * * */20", "--iterations", "1", workspace=workspace)
     assert added.returncode == 0, added.stderr
     sessions = Scheduled(prefect_url, "nightly")
-    with worker(place, tmp_path / "log") as process:
+    with worker(workspace, tmp_path / "log") as process:
         wait_for(lambda: in_use(paths) and paths.lineage.exists())  # before, its length is set under the lock as well
         meanwhile = sessions.begin()
         with pytest.raises(CoevoError, match=r"run 'nightly' is in use by process \d+ \(a scheduled session\)"):
-            restore(Workspace(place), paths, 0, print)
+            restore(Workspace(workspace), paths, 0, print)
         assert sessions.end_of(meanwhile).message == "Deployment concurrency limit reached."
-        (last,) = (row.last for row in schedules.planned(Workspace(place)) if row.run == "nightly")
+        (last,) = (row.last for row in schedules.planned(Workspace(workspace)) if row.run == "nightly")
         assert last in {"Running", "Completed"}  # and not how the one ended that was refused
-        wait_for(lambda: revisions(place, "nightly") >= 3)  # the first session made revisions 0 and 1
-        schedules.pause(Workspace(place), "nightly")
+        wait_for(lambda: revisions(workspace, "nightly") >= 3)  # the first session made revisions 0 and 1
+        schedules.pause(Workspace(workspace), "nightly")
         process.terminate()
         process.wait(STOP_TIMEOUT_S + 60)
-    assert [row.next for row in schedules.planned(Workspace(place)) if row.run == "nightly"] == [None]
-    found = states(place, "nightly")
+    assert [row.next for row in schedules.planned(Workspace(workspace)) if row.run == "nightly"] == [None]
+    found = states(workspace, "nightly")
     assert [(state["iteration"], state["parent"]) for state in found][:3] == [(0, None), (1, 0), (2, 1)]
-    schedules.remove(Workspace(place), "nightly")
-    assert [row.run for row in schedules.planned(Workspace(place)) if row.run == "nightly"] == []
+    schedules.remove(Workspace(workspace), "nightly")
+    assert [row.run for row in schedules.planned(Workspace(workspace)) if row.run == "nightly"] == []
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_a_killed_session_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_they_are(
-    place, prefect_url, tmp_path, webhook
+    workspace, prefect_url, tmp_path, webhook
 ):
-    paths = create(place, "stubborn", iterations=1000)
+    paths = create(workspace, "stubborn", iterations=1000)
     later = datetime.now(UTC) + timedelta(days=50)  # nothing but what the test begins
     cron = f"0 2 {later.day} {later.month} *"
-    schedules.add(Workspace(place), "stubborn", Schedule(cron, "UTC", terms(place, max_hours=0.001)))
+    schedules.add(Workspace(workspace), "stubborn", Schedule(cron, "UTC", terms(workspace, max_hours=0.001)))
     sessions = Scheduled(prefect_url, "stubborn")
     missed = [sessions.begin() for _ in range(3)]  # while no worker is there
-    with worker(place, tmp_path / "log", MLFLOW_TRACKING_URI=f"http://user:{SECRET}@127.0.0.1:9"):
-        wait_for(lambda: revisions(place, "stubborn") >= 1)
+    with worker(workspace, tmp_path / "log", MLFLOW_TRACKING_URI=f"http://user:{SECRET}@127.0.0.1:9"):
+        wait_for(lambda: revisions(workspace, "stubborn") >= 1)
         os.kill(int(paths.lock.with_suffix(".pid").read_text().split()[0]), signal.SIGKILL)
         assert sorted(sessions.end_of(session).name for session in missed) == ["Cancelled", "Cancelled", "Crashed"]
-        before = revisions(place, "stubborn")
+        before = revisions(workspace, "stubborn")
         assert sessions.end_of(sessions.begin()).name == "Completed"
-    after = revisions(place, "stubborn")
+    after = revisions(workspace, "stubborn")
     assert before < after < 500  # the hours were over long before the iterations
-    assert [state["parent"] for state in states(place, "stubborn")] == [None, *range(after - 1)]
+    assert [state["parent"] for state in states(workspace, "stubborn")] == [None, *range(after - 1)]
     (told,) = webhook
-    played = states(place, "stubborn")[-1]["iteration"] - states(place, "stubborn")[before - 1]["iteration"]
+    played = states(workspace, "stubborn")[-1]["iteration"] - states(workspace, "stubborn")[before - 1]["iteration"]
     assert told == {"text": f"coevo: stubborn played {played} iterations", "token": SECRET}
     assert Cursor(paths.published).read() == -1
-    complete(Workspace(place), paths)
-    steps = published(place, "stubborn")
+    complete(Workspace(workspace), paths)
+    steps = published(workspace, "stubborn")
     assert steps == sorted(set(steps))
     assert steps[-1] == after - 1
-    assert leaks(place, tmp_path, Path(os.environ["PREFECT_HOME"])) == []
+    assert leaks(workspace, tmp_path, Path(os.environ["PREFECT_HOME"])) == []
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_a_killed_worker_takes_its_session_along_and_the_next_one_makes_up_for_it(place, prefect_url, tmp_path):
+def test_a_killed_worker_takes_its_session_along_and_the_next_one_makes_up_for_it(workspace, prefect_url, tmp_path):
     for run in ("whole", "orphan"):
-        paths = create(place, run, iterations=4)
-    assert coevo("resume", "whole", workspace=place).returncode == 0
+        paths = create(workspace, run, iterations=4)
+    assert coevo("resume", "whole", workspace=workspace).returncode == 0
     later = datetime.now(UTC) + timedelta(days=50)
-    terms = {"run": "orphan", "workspace": str(place), "iterations": 4}
-    schedules.add(Workspace(place), "orphan", Schedule(f"0 2 {later.day} {later.month} *", "UTC", terms))
+    terms = {"run": "orphan", "workspace": str(workspace), "iterations": 4}
+    schedules.add(Workspace(workspace), "orphan", Schedule(f"0 2 {later.day} {later.month} *", "UTC", terms))
     sessions = Scheduled(prefect_url, "orphan")
-    with worker(place, tmp_path / "killed") as process:
+    with worker(workspace, tmp_path / "killed") as process:
         session = sessions.begin()
-        wait_for(lambda: revisions(place, "orphan") >= 2)
+        wait_for(lambda: revisions(workspace, "orphan") >= 2)
         family = psutil.Process(process.pid).children(recursive=True)
         assert int(paths.lock.with_suffix(".pid").read_text().split()[0]) in {one.pid for one in family}
         process.kill()
         assert sessions.end_of(session).name in {"Crashed", "Completed"}
         assert psutil.wait_procs(family, timeout=90)[1] == []
-    with worker(place, tmp_path / "next"):
+    with worker(workspace, tmp_path / "next"):
         assert sessions.end_of(sessions.begin()).name == "Completed"
-    assert states(place, "orphan")[:5] == states(place, "whole")
-    schedules.remove(Workspace(place), "orphan")
+    assert states(workspace, "orphan")[:5] == states(workspace, "whole")
+    schedules.remove(Workspace(workspace), "orphan")
 
 
 @pytest.mark.soak
@@ -173,13 +173,13 @@ def server_of(root):
 
 
 @pytest.mark.full
-def test_prefect_yaml_deploys_what_schedule_add_does(place, prefect_url):
-    asked = {"workspace": str(place), "iterations": 20, "max_hours": 3}
-    schedules.add(Workspace(place), "by-command", Schedule("0 2 * * *", "UTC", {"run": "by-command", **asked}))
-    named = {"PREFECT_API_URL": prefect_url, "COEVO_RUN": "by-file", "COEVO_WORKSPACE": str(place)}
+def test_prefect_yaml_deploys_what_schedule_add_does(workspace, prefect_url):
+    asked = {"workspace": str(workspace), "iterations": 20, "max_hours": 3}
+    schedules.add(Workspace(workspace), "by-command", Schedule("0 2 * * *", "UTC", {"run": "by-command", **asked}))
+    named = {"PREFECT_API_URL": prefect_url, "COEVO_RUN": "by-file", "COEVO_WORKSPACE": str(workspace)}
     deploy = [Path(sys.executable).with_name("prefect"), "--no-prompt", "deploy", "--all"]
     subprocess.run(deploy, cwd=Path(schedules.__file__).parents[3], env=os.environ | named, check=True, timeout=400)
-    found = {row.run: row.schedule for row in schedules.planned(Workspace(place)) if row.run.startswith("by-")}
+    found = {row.run: row.schedule for row in schedules.planned(Workspace(workspace)) if row.run.startswith("by-")}
     assert found["by-file"] == Schedule("0 2 * * *", "UTC", {"run": "by-file", **asked})
     assert found["by-command"] == Schedule("0 2 * * *", "UTC", {"run": "by-command", **asked})
     with get_client(sync_client=True) as client:
@@ -190,23 +190,23 @@ def test_prefect_yaml_deploys_what_schedule_add_does(place, prefect_url):
         assert deployment.concurrency_options.collision_strategy == "CANCEL_NEW"
         assert deployment.global_concurrency_limit.limit == 1
     for run in found:
-        schedules.remove(Workspace(place), run)
+        schedules.remove(Workspace(workspace), run)
 
 
-def terms(place, max_hours):
+def terms(workspace, max_hours):
     """Parameters of a session of ``stubborn`` with a notification."""
     asked = {"iterations": 1000, "max_hours": max_hours, "rollback_on_drop": None, "notify": "custom-webhook/nightly"}
-    return {"run": "stubborn", "workspace": str(place), **asked}
+    return {"run": "stubborn", "workspace": str(workspace), **asked}
 
 
 def leaks(*places):
     """Files that hold the secret."""
-    files = [path for place in places for path in place.rglob("*") if path.is_file()]
+    files = [path for workspace in places for path in workspace.rglob("*") if path.is_file()]
     return [path for path in files if SECRET.encode() in path.read_bytes()]
 
 
 @pytest.fixture
-def webhook(place):
+def webhook(workspace):
     """Notifications sent by the server's block ``custom-webhook/nightly``."""
     received = []
 
