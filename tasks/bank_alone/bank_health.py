@@ -14,7 +14,7 @@ SIMILAR = 0.8
 DUPLICATE = 0.85
 """Similarity of texts from which on two entries are near-duplicates."""
 
-Pair = tuple[str, str, float]
+SimilarPair = tuple[str, str, float]
 """Ids of two entries, the lower one first, and the similarity of their texts."""
 
 
@@ -34,8 +34,8 @@ class BankHealth:
     entries: int
     tested: float
     never_retrieved: tuple[str, ...]
-    near_duplicates: tuple[Pair, ...]
-    contradictions: tuple[Pair, ...]
+    near_duplicates: tuple[SimilarPair, ...]
+    contradictions: tuple[SimilarPair, ...]
 
 
 def bank_health(entries: Iterable[Entry], stats: Mapping[str, Stats], gains: Mapping[str, float]) -> BankHealth:

@@ -1,4 +1,4 @@
-"""What can be read from a bank that stands alone: retrieval, entries, candidates, and the report on its health."""
+"""Reading a bank that stands alone: retrieval, entries, candidates, and the report on its health."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class BankContent:
     stats: Mapping[str, Stats]
 
 
-class Recall:
+class Retriever:
     """Retrieval from entries that do not change.
 
     Args:
@@ -70,7 +70,7 @@ class Recall:
         return self._searched
 
 
-class BankReader(Recall):
+class BankReader(Retriever):
     """A revision of a bank, read-only (``StandaloneBank.at``).
 
     Args:

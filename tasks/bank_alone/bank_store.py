@@ -40,14 +40,14 @@ class BankStore:
         self.revisions.require_all()
         if self.revisions.latest() < 0:
             self._create()
-        self._index = Index((), config)
-        self._content = self.read(self.revisions.latest())
+        self._shared = Index((), config)
+        self._content = self._latest(self.revisions.latest())
 
     def newest(self) -> BankContent:
         """Content of the newest revision, whichever process made it."""
         number = self.revisions.latest(self._content.revision.number)
         if number != self._content.revision.number:
-            self._content = self.read(number)
+            self._content = self._latest(number)
         return self._content
 
     def read(self, number: int) -> BankContent:
@@ -67,10 +67,9 @@ class BankStore:
                 f"{self._path}: revision {number} cannot be read: copy the directory back from a backup"
             ) from error
         # An index recognizes entries by identity, so those that are the same cost nothing.
-        held = {entry.id: entry for entry in self._index.library.entries}
+        held = {entry.id: entry for entry in self._shared.library.entries}
         same = [held[entry.id] if held.get(entry.id) == entry else entry for entry in entries]
-        self._index = self._index.over(same, stats)
-        return BankContent(revision, view, self._index, stats)
+        return BankContent(revision, view, self._shared.over(same, stats), stats)
 
     @contextmanager
     def writing(self) -> Iterator[BankContent]:
@@ -98,6 +97,11 @@ class BankStore:
         bank.restore(target.versions, target.tables)
         number, note = before.revision.number + 1, f"to revision {target.number}"
         self.revisions.commit(BankRevision(number, "rollback", note, bank.versions(), bank.hashes(), target.candidates))
+
+    def _latest(self, number: int) -> BankContent:
+        content = self.read(number)
+        self._shared = content.index
+        return content
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

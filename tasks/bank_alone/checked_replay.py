@@ -8,18 +8,15 @@ from coevo.memory.admission.admission import Trial
 from coevo.memory.retrieval.index import Index
 from coevo.memory.validate import shortened
 from coevo.records.entry import Entry
-from coevo.tasks.bank_alone.bank_reader import Recall
+from coevo.tasks.bank_alone.bank_reader import Retriever
 from coevo.utilities.errors import CoevoError
 
-ReplayFunction = Callable[[Recall, Entry, range], Iterable[float]]
+ReplayFunction = Callable[[Retriever, Entry, range], Iterable[float]]
 """``replay(memory, lesson, draws)``: one reward per draw, of a task that is played with what ``memory`` retrieves.
 
 A number in ``draws`` chooses the task and all random numbers: the function is called twice with the same lesson and
 draws, and only ``memory`` differs, which holds the lesson or does not. Numbers do not repeat from revision to revision.
 """
-
-REWARDS = (0.0, 1.0)
-"""Lowest and highest reward."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class CheckedReplay:
     function: ReplayFunction
     index: Index
     first: int
-    rewards: tuple[float, float] = REWARDS
+    rewards: tuple[float, float]
 
     def __call__(self, trials: Sequence[Trial], replicas: int) -> list[list[float]]:
         """(trials, replicas) rewards.
@@ -49,7 +46,7 @@ class CheckedReplay:
     def _played(self, trial: Trial, replicas: int) -> list[float]:
         (lesson,) = (*trial.sources, *trial.read)
         draws = range(self.first + trial.first, self.first + trial.first + replicas)
-        found = self.function(Recall(self._tried(trial)), lesson, draws)
+        found = self.function(Retriever(self._tried(trial)), lesson, draws)
         try:
             rewards = list(found)
         except TypeError:
@@ -78,13 +75,13 @@ class CheckedReplay:
         return value
 
 
-def require_rewards(rewards: object) -> tuple[float, float]:
-    """Lowest and highest reward.
+def require_rewards(rewards: object) -> None:
+    """Make sure that these are a lowest and a highest reward.
 
     Raises:
         CoevoError: they are no two finite numbers, the lower one first.
     """
     match rewards:
         case (int() | float() as low, int() | float() as high) if low < high and isfinite(low) and isfinite(high):
-            return float(low), float(high)
+            return
     raise CoevoError(f"rewards = {shortened(rewards)}: are no bounds: write (lowest, highest), such as (0, 1)")

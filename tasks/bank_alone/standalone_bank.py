@@ -1,10 +1,10 @@
 """A bank that stands alone: a directory that one process at a time changes while any number read it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from coevo.configs.bank.admission_config import ReplayAdmissionConfig
 from coevo.configs.bank.retrieval_config import (
     AnyRetrievalConfig,
     Bm25Config,
@@ -12,24 +12,21 @@ from coevo.configs.bank.retrieval_config import (
     TfidfConfig,
     TfidfEmbeddingConfig,
 )
-from coevo.memory.admission.admission import Trial
-from coevo.memory.admission.evidence import upper_bound
-from coevo.memory.admission.replay import PairedRewards, ReplayAdmission, measured
 from coevo.memory.admission.rulings import barred, ruling
 from coevo.memory.bank.change import BankChange, Judged
 from coevo.memory.bank.diff import BankDiff, diff
-from coevo.memory.bank_state import Measurements
-from coevo.memory.library import AdmissionState, Library
 from coevo.memory.stats import Stats
 from coevo.memory.validate import shortened
-from coevo.memory.writers.writer import Proposal
-from coevo.records.entry import Entry, entered
+from coevo.records.entry import Entry
 from coevo.tasks.bank_alone.bank_reader import BankContent, BankReader, require_k
 from coevo.tasks.bank_alone.bank_revisions import BankRevision
 from coevo.tasks.bank_alone.bank_store import BankStore
-from coevo.tasks.bank_alone.checked_replay import REWARDS, CheckedReplay, ReplayFunction, require_rewards
 from coevo.tasks.bank_alone.new_lesson import LessonText, ScopeName, read_lessons
 from coevo.utilities.errors import CoevoError, counted, unknown
+
+if TYPE_CHECKING:
+    from coevo.tasks.bank_alone.bank_judge import BankJudge
+    from coevo.tasks.bank_alone.checked_replay import ReplayFunction
 
 RETRIEVALS: dict[str, type[TfidfConfig | Bm25Config | EmbeddingConfig | TfidfEmbeddingConfig]] = {
     "tfidf": TfidfConfig,
@@ -41,8 +38,6 @@ RETRIEVALS: dict[str, type[TfidfConfig | Bm25Config | EmbeddingConfig | TfidfEmb
 
 MOST_CANDIDATES = 1000
 """Most lessons that wait to be judged: each revision's file holds them."""
-MOST_REPLAYS = 1000
-"""Most draws of a revision, so that no two revisions share one."""
 
 
 def open_bank(path: Path | str, retrieval: str = "tfidf", k: int = 8) -> "StandaloneBank":
@@ -124,10 +119,10 @@ class StandaloneBank(BankReader):
 
     def learn(
         self,
-        replay: ReplayFunction,
+        replay: "ReplayFunction",
         replays: int = 64,
         confidence: float = 0.95,
-        rewards: tuple[float, float] = REWARDS,
+        rewards: tuple[float, float] = (0.0, 1.0),
     ) -> list[Judged]:
         """Judge all candidates, each by itself, by paired replays with and without it; those that help enter.
 
@@ -148,27 +143,21 @@ class StandaloneBank(BankReader):
         Raises:
             CoevoError: an argument or a reward is not acceptable; nothing changed.
         """
-        config, bounds = _judging(replays, confidence), require_rewards(rewards)
+        judge = _judge(replay, replays, confidence, rewards)
         with self._store.writing() as now:
-            number = now.revision.number + 1
-            candidates = tuple(entered(entry, number) for entry in now.revision.candidates)
-            looks = Measurements.stored(now.view).of
-            state = AdmissionState(looks=looks, span=bounds[1] - bounds[0])
-            library = Library(now.index.library.catalogue, now.stats, admission=state)
-            played = _checked(replay, now, bounds)
-            decision = ReplayAdmission(config).decide(Proposal(candidates), library, played, number)
-            if candidates:
-                note = f"{len(decision.entries)} of {counted(len(candidates), 'candidate')} entered"
+            decision = judge.decide(now)
+            if decision.judged:
+                note = f"{len(decision.entries)} of {counted(len(decision.judged), 'candidate')} entered"
                 self._store.commit(now, "learn", note, BankChange(decision.entries, judged=decision.judged), ())
             return list(decision.judged)
 
     def measure(
         self,
-        replay: ReplayFunction,
+        replay: "ReplayFunction",
         entries: Sequence[str],
         replays: int = 64,
         confidence: float = 0.95,
-        rewards: tuple[float, float] = REWARDS,
+        rewards: tuple[float, float] = (0.0, 1.0),
     ) -> list[Judged]:
         """Measure what entries are worth by replays of the bank with and without each; none leaves by it.
 
@@ -177,20 +166,13 @@ class StandaloneBank(BankReader):
 
         The other arguments and the errors are those of ``learn``; the bound of a verdict is the upper one.
         """
-        config, bounds = _judging(replays, confidence), require_rewards(rewards)
+        judge = _judge(replay, replays, confidence, rewards)
         with self._store.writing() as now:
-            number, played = now.revision.number + 1, _checked(replay, now, bounds)
-            looks, span = Measurements.stored(now.view).of, bounds[1] - bounds[0]
-            found = []
-            for entry in [_active(now, name) for name in entries]:
-                sides = played([Trial(read=(entry,), removed=gone) for gone in ((), (entry,))], config.replays)
-                verdict = measured([entry], PairedRewards(*sides), config.delta, number)
-                bound = upper_bound([*looks(entry.id), verdict], confidence, span)
-                found.append(Judged(replace(verdict, admitted=True, bound=bound), (entry,)))
+            found = judge.measure(now, [_active(now, name) for name in entries])
             if found:
-                note = counted(len(found), "measurement")
-                self._store.commit(now, "measure", note, BankChange(left_out=tuple(found)), now.revision.candidates)
-            return found
+                change = BankChange(left_out=found)
+                self._store.commit(now, "measure", counted(len(found), "measurement"), change, now.revision.candidates)
+            return list(found)
 
     def outcomes(self, seen: Iterable[tuple[Iterable[str], bool]]) -> None:
         """Count episodes that saw entries: report many at a time, since each call is a revision.
@@ -202,15 +184,10 @@ class StandaloneBank(BankReader):
             CoevoError: an id is not that of an active entry; nothing is counted.
         """
         with self._store.writing() as now:
-            changed: dict[str, Stats] = {}
-            episodes = [(sorted({_active(now, name).id for name in names}), success) for names, success in seen]
-            for names, success in episodes:
-                for name in names:
-                    old = changed.get(name) or now.stats.get(name) or Stats(name)
-                    won = old.successes + bool(success)
-                    changed[name] = replace(old, retrievals=old.retrievals + 1, successes=won)
+            episodes = [_episode(now, each) for each in seen]
+            changed = _counted(now.stats, episodes)
             if changed:
-                change = BankChange(stats=tuple(changed[name] for name in sorted(changed)))
+                change = BankChange(stats=changed)
                 self._store.commit(now, "outcomes", counted(len(episodes), "episode"), change, now.revision.candidates)
 
     def retire(self, entry: str, reason: str, by: str = "user") -> None:
@@ -264,17 +241,11 @@ class StandaloneBank(BankReader):
         return [entry for entry in read_lessons(lessons, scope, now.revision.number + 1) if entry.id not in known]
 
 
-def _judging(replays: int, confidence: float) -> ReplayAdmissionConfig:
-    if type(replays) is not int or not 1 <= replays <= MOST_REPLAYS:
-        raise CoevoError(f"replays = {shortened(replays)}: write a whole number from 1 to {MOST_REPLAYS}")
-    if not isinstance(confidence, float) or not 0.5 < confidence < 1:
-        raise CoevoError(f"confidence = {shortened(confidence)}: write a number above 0.5 and below 1")
-    return ReplayAdmissionConfig(per="entry", replays=replays, confidence=confidence)
+def _judge(replay: "ReplayFunction", replays: int, confidence: float, rewards: tuple[float, float]) -> "BankJudge":
+    # Readers need no admission, and its import takes a while.
+    from coevo.tasks.bank_alone.bank_judge import BankJudge
 
-
-def _checked(replay: ReplayFunction, now: BankContent, rewards: tuple[float, float]) -> CheckedReplay:
-    # Measurements of a lesson are pooled, so each revision needs draws of its own.
-    return CheckedReplay(replay, now.index, (now.revision.number + 1) * MOST_REPLAYS, rewards)
+    return BankJudge(replay, replays, confidence, rewards)
 
 
 def _active(now: BankContent, name: str) -> Entry:
@@ -282,3 +253,20 @@ def _active(now: BankContent, name: str) -> Entry:
     if row is None:
         raise CoevoError(f"{shortened(name)} is no active entry: `entries()` lists them with their ids")
     return now.index.library.entries[row]
+
+
+def _episode(now: BankContent, seen: object) -> tuple[set[str], bool]:
+    match seen:
+        case (Iterable() as names, success) if success in (True, False) and not isinstance(names, str):
+            return {_active(now, name).id for name in names}, bool(success)
+    raise CoevoError(f"{shortened(seen)} is no outcome: write ([id, ...], True or False)")
+
+
+def _counted(stats: Mapping[str, Stats], episodes: Iterable[tuple[set[str], bool]]) -> tuple[Stats, ...]:
+    """New counters of the entries that these episodes saw, by id."""
+    changed: dict[str, Stats] = {}
+    for names, success in episodes:
+        for name in names:
+            old = changed.get(name) or stats.get(name) or Stats(name)
+            changed[name] = replace(old, retrievals=old.retrievals + 1, successes=old.successes + success)
+    return tuple(changed[name] for name in sorted(changed))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from coevo.configs.bank.retrieval_config import TfidfConfig
 from coevo.memory.retrieval.index import Index
-from coevo.tasks.bank_alone.bank_reader import Recall
+from coevo.tasks.bank_alone.bank_reader import Retriever
 from coevo.tasks.bank_alone.new_lesson import NAMES, read_lessons, scope_text
 
 VALUES = st.one_of(
@@ -19,7 +19,7 @@ SCOPES = st.dictionaries(st.sampled_from(NAMES), VALUES)
 @settings(deadline=None)
 def test_retrieval_returns_entries_of_the_scope_and_those_without(scopes, asked):
     lessons = [read_lessons(["the mug is in the safe"], scope, 1)[0] for scope in scopes]
-    memory = Recall(Index({entry.id: entry for entry in lessons}.values(), TfidfConfig(k=100)))
+    memory = Retriever(Index({entry.id: entry for entry in lessons}.values(), TfidfConfig(k=100)))
     found = {hit.entry.scope for hit in memory.retrieve("where is the mug", asked)}
     assert found == {scope_text(scope) for scope in scopes if scope in (asked, {})}
 
