@@ -35,12 +35,12 @@ class BankStore:
 
     def __init__(self, path: Path, config: AnyRetrievalConfig) -> None:
         self._path = path
+        self._shared = Index((), config)  # before anything is written: a model may be missing
         self.revisions = BankRevisions(path / REVISIONS)
         self._require_bank()
         self.revisions.require_all()
         if self.revisions.latest() < 0:
             self._create()
-        self._shared = Index((), config)
         self._content = self._latest(self.revisions.latest())
 
     def newest(self) -> BankContent:
@@ -113,7 +113,9 @@ class BankStore:
     def _require_bank(self) -> None:
         try:
             self._path.mkdir(parents=True, exist_ok=True)
-            others = {path.name for path in self._path.iterdir()} - {TABLES, REVISIONS, LOCK}
+            # Hidden files are those of file managers, and of a creation that was killed.
+            visible = {path.name for path in self._path.iterdir() if not path.name.startswith(".")}
+            others = visible - {TABLES, REVISIONS, LOCK}
         except OSError as error:
             raise CoevoError(f"{self._path}: {error.strerror}: name a directory that can be written to") from None
         if others:

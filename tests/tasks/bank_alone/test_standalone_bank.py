@@ -6,6 +6,7 @@ import pytest
 
 import coevo
 from coevo.memory.exchange.exchange import read_entries
+from coevo.memory.retrieval.encoder import encoder_of
 from coevo.utilities.errors import CoevoError
 
 LESSONS = [
@@ -234,6 +235,8 @@ def test_an_error_of_the_replay_reaches_the_caller_and_changes_nothing(bank):
 
 
 def test_a_directory_of_something_else_is_refused(tmp_path):
+    (tmp_path / ".hidden").write_text("no matter")
+    coevo.open_bank(tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(CoevoError, match=r"is no bank, it holds 'notes\.txt'"):
         coevo.open_bank(tmp_path)
@@ -262,3 +265,11 @@ def test_a_damaged_bank_is_one_line(tmp_path):
     with pytest.raises(CoevoError, match="revision 2 cannot be read: copy the directory back from a backup"):
         bank.at(2)
     assert len(coevo.open_bank(tmp_path).entries()) == 3
+
+
+def test_a_retrieval_whose_model_is_missing_creates_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("coevo.memory.retrieval.encoder.find_spec", lambda name: None)
+    encoder_of.cache_clear()
+    with pytest.raises(CoevoError, match="install the extra"):
+        coevo.open_bank(tmp_path / "bank", retrieval="embedding")
+    assert not (tmp_path / "bank").exists()
