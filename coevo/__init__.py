@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from coevo.records.episode import Completion, Episode, Turn
     from coevo.records.task import Panel, Task
     from coevo.records.writing import Question, Reply
+    from coevo.tasks.bank_alone.standalone_bank import open_bank
     from coevo.tasks.checks.environment_check import check_environment
     from coevo.tasks.schedule import Phase, SchedulePart
     from coevo.utilities.errors import CoevoError
@@ -90,6 +91,7 @@ _HOME = {
     "coevo.records.entry": ("Entry", "entry_id"),
     "coevo.records.episode": ("Completion", "Episode", "Turn"),
     "coevo.records.task": ("Panel", "Task"),
+    "coevo.tasks.bank_alone.standalone_bank": ("open_bank",),
     "coevo.tasks.checks.environment_check": ("check_environment",),
 }
 _WHERE = {name: (module, name) for module, names in _HOME.items() for name in names}
@@ -151,6 +153,7 @@ __all__ = [
     "key",
     "log",
     "of_episodes",
+    "open_bank",
     "open_part",
     "package",
     "promote",

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coevo.configs.bank.bank_config import UtilityUpdateConfig
 from coevo.records.episode import Episode
+
+if TYPE_CHECKING:  # settings of all parts of a bank, which a reader need not load
+    from coevo.configs.bank.bank_config import UtilityUpdateConfig
 
 FROM = (0, 1, *(2**power for power in range(1, 11)))
 """Least retrievals of each bin of a histogram; a bin ends where the next one begins."""
@@ -78,7 +81,7 @@ def retrieved(episodes: Iterable[Episode]) -> set[str]:
 
 
 def tally(
-    stats: Mapping[str, Stats], episodes: Iterable[Episode], update: UtilityUpdateConfig | None = None
+    stats: Mapping[str, Stats], episodes: Iterable[Episode], update: "UtilityUpdateConfig | None" = None
 ) -> tuple[Stats, ...]:
     """Counters that ``episodes`` change, with their new values, ordered by id.
 
@@ -95,7 +98,10 @@ def tally(
 
 
 def initial_stats(
-    entries: Iterable[str], utility: Mapping[str, float], stats: Mapping[str, Stats], update: UtilityUpdateConfig | None
+    entries: Iterable[str],
+    utility: Mapping[str, float],
+    stats: Mapping[str, Stats],
+    update: "UtilityUpdateConfig | None",
 ) -> list[Stats]:
     """Counters of entries that enter or get a new utility; entries without either have none.
 
@@ -110,7 +116,7 @@ def initial_stats(
     return [replace(stats.get(entry, Stats(entry)), utility=given[entry]) for entry in sorted(given)]
 
 
-def _credited(stats: Stats, episode: Episode, update: UtilityUpdateConfig) -> Stats:
+def _credited(stats: Stats, episode: Episode, update: "UtilityUpdateConfig") -> Stats:
     score = episode.reward if update.score == "reward" else 2.0 * episode.success - 1.0
     utility = (1 - update.rate) * stats.utility + update.rate * score
     return replace(stats, utility=utility, visits=stats.visits + 1)

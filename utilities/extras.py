@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import requires
-
-from packaging.requirements import Requirement
+from typing import TYPE_CHECKING
 
 from coevo.utilities.errors import CoevoError
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 EXTRAS = {
     "train": (
@@ -23,19 +24,24 @@ EXTRAS = {
 _OF_MODULE = {module: extra for extra, modules in EXTRAS.items() for module in modules}
 
 
-def requirements(*extras: str) -> list[Requirement]:
+def requirements(*extras: str) -> "list[Requirement]":
     """Requirements of the installed package with these extras, without those that this interpreter does not need.
 
     Raises:
         CoevoError: the installed package declares none, so that nothing can be checked or pinned.
     """
+    # Every use of coevo imports this module, and few read requirements.
+    from importlib.metadata import requires
+
+    from packaging.requirements import Requirement
+
     declared = [Requirement(line) for line in requires("coevo") or ()]
     if not declared:
         raise CoevoError("the installed package coevo declares no requirements: repeat pip install '.[train]'")
     return [each for each in declared if any(_applies(each, extra) for extra in ("", *extras))]
 
 
-def _applies(requirement: Requirement, extra: str) -> bool:
+def _applies(requirement: "Requirement", extra: str) -> bool:
     return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
 
 

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Set
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from coevo.memory.bank.bank import BankView
 from coevo.memory.bank.change import Ruling
 from coevo.memory.validate import shortened
-from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import Entry, entry_id
 from coevo.records.inert import flaw
 from coevo.utilities.errors import CoevoError
+
+if TYPE_CHECKING:  # writers load more than a reader of rulings needs
+    from coevo.memory.writers.writer import Proposal
 
 RETIRED = "retired"
 """Outcome of a ruling by which a person retired an entry."""
@@ -45,7 +48,7 @@ def barred(bank: BankView) -> frozenset[str]:
     return frozenset(name for entry in gone for name in (entry.id, entry_id(entry.scope, entry.strategy)))
 
 
-def allowed(proposal: Proposal, barred: Set[str]) -> Proposal:
+def allowed(proposal: "Proposal", barred: Set[str]) -> "Proposal":
     """Return the proposal without candidates that a person has retired."""
     return replace(proposal, entries=tuple(entry for entry in proposal.entries if entry.id not in barred))
 

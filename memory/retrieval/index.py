@@ -82,16 +82,18 @@ class Index:
         clusters = self.library.clusters if clusters is None else clusters
         return Index(self.library.catalogue.over(entries), self.config, stats, clusters, self._scorer, self.key)
 
-    def search(self, query: str, scope: str, draw: draws.Key | None = None) -> list[Hit]:
+    def search(self, query: str, scope: str, draw: draws.Key | None = None, k: int | None = None) -> list[Hit]:
         """The best entries, best first; ties: later edit, then lower id.
 
         With ``config.scoped`` only entries of this scope and those without scope are searched, and the words of the
         scope's name do not count: every entry of the pool has them, so they would only add entries that match nothing
-        else of the query. ``draw`` keys the random choices of a scorer.
+        else of the query. ``draw`` keys the random choices of a scorer. ``k`` replaces the configured number of
+        results, of each kind where entries of several kinds have places of their own.
         """
         pool = self._pool(scope if self.config.scoped else None)
+        shelves = pool.shelves if k is None else tuple((places, k) for places, _ in pool.shelves)
         question = BankQuery(query, pool.rows, pool.without, draw or ANY, self.tally, self.seconds)
-        places, scores = self._found(question, pool.shelves)
+        places, scores = self._found(question, shelves)
         return list(map(Hit, self.library.some(pool.rows[places]), scores.tolist()))
 
     def _found(self, question: BankQuery, shelves: _Shelves) -> tuple[Indices, Floats]:

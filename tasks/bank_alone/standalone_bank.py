@@ -1,0 +1,272 @@
+"""A bank that stands alone: a directory that one process at a time changes while any number read it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coevo.configs.bank.retrieval_config import (
+    AnyRetrievalConfig,
+    Bm25Config,
+    EmbeddingConfig,
+    TfidfConfig,
+    TfidfEmbeddingConfig,
+)
+from coevo.memory.admission.rulings import barred, ruling
+from coevo.memory.bank.change import BankChange, Judged
+from coevo.memory.bank.diff import BankDiff, diff
+from coevo.memory.stats import Stats
+from coevo.memory.validate import shortened
+from coevo.records.entry import Entry
+from coevo.tasks.bank_alone.bank_reader import BankContent, BankReader, require_k
+from coevo.tasks.bank_alone.bank_revisions import BankRevision
+from coevo.tasks.bank_alone.bank_store import BankStore
+from coevo.tasks.bank_alone.new_lesson import LessonText, ScopeName, read_lessons
+from coevo.utilities.errors import CoevoError, counted, unknown
+
+if TYPE_CHECKING:
+    from coevo.tasks.bank_alone.bank_judge import BankJudge
+    from coevo.tasks.bank_alone.checked_replay import ReplayFunction
+
+RETRIEVALS: dict[str, type[TfidfConfig | Bm25Config | EmbeddingConfig | TfidfEmbeddingConfig]] = {
+    "tfidf": TfidfConfig,
+    "bm25": Bm25Config,
+    "embedding": EmbeddingConfig,
+    "tfidf+embedding": TfidfEmbeddingConfig,
+}
+"""Kinds of retrieval that need nothing but the entries."""
+
+MOST_CANDIDATES = 1000
+"""Most lessons that wait to be judged: each revision's file holds them."""
+
+
+def open_bank(path: Path | str, retrieval: str = "tfidf", k: int = 8) -> "StandaloneBank":
+    """Open the bank in a directory, created if missing, for reading and writing.
+
+    Any number of processes may open one bank. Each change is one revision: readers see it whole, or the one before.
+
+    Args:
+        path: directory of the bank.
+        retrieval: ``tfidf``, ``bm25``, ``embedding`` or ``tfidf+embedding`` (the last two need the extra
+            ``embedding``).
+        k: number of entries that a query returns.
+
+    Returns:
+        The bank.
+
+    Raises:
+        CoevoError: an argument is not acceptable, the directory holds something else, or the bank is damaged.
+    """
+    if not isinstance(retrieval, str) or retrieval not in RETRIEVALS:
+        raise CoevoError(unknown("retrieval", str(retrieval), RETRIEVALS, f"Choose one of {', '.join(RETRIEVALS)}"))
+    require_k(k)
+    return StandaloneBank(Path(path), RETRIEVALS[retrieval].model_validate({"type": retrieval, "k": k}))
+
+
+class StandaloneBank(BankReader):
+    """A bank that agents of any kind read and improve, see ``open_bank``.
+
+    Reads follow the newest revision, whichever process made it. A change raises ``CoevoError`` while another process
+    makes one.
+
+    Args:
+        path: directory of the bank.
+        config: of retrieval.
+    """
+
+    def __init__(self, path: Path, config: AnyRetrievalConfig) -> None:
+        self._store = BankStore(path, config)
+        super().__init__(self._store.newest())
+
+    def propose(self, lessons: Sequence[LessonText], scope: ScopeName = "") -> list[str]:
+        """Put lessons forward; ``learn`` decides which of them enter.
+
+        Args:
+            lessons: texts, or mappings with ``strategy`` and, if known, ``condition``, ``example`` and ``keywords``.
+            scope: text, or names of user, agent and task, that they are restricted to; empty if they apply everywhere.
+
+        Returns:
+            Ids of the new candidates: not of lessons that wait already, that the bank holds, or that were retired.
+
+        Raises:
+            CoevoError: a lesson is not acceptable, or too many wait; nothing changed.
+        """
+        with self._store.writing() as now:
+            waiting = now.revision.candidates
+            found = self._new(now, lessons, scope)
+            fresh = [entry for entry in found if entry.id not in {each.id for each in waiting}]
+            if len(waiting) + len(fresh) > MOST_CANDIDATES:
+                raise CoevoError(f"more than {MOST_CANDIDATES} candidates would wait: call learn first")
+            if fresh:
+                candidates = (*waiting, *fresh)
+                self._store.commit(now, "propose", counted(len(fresh), "new candidate"), BankChange(), candidates)
+            return [entry.id for entry in fresh]
+
+    def add(self, lessons: Sequence[LessonText], scope: ScopeName = "") -> list[str]:
+        """Let lessons enter without evidence; arguments and errors are those of ``propose``.
+
+        Returns:
+            Ids of the new entries: not of lessons that the bank holds, or that were retired.
+        """
+        with self._store.writing() as now:
+            found = self._new(now, lessons, scope)
+            gone = {entry.id for entry in found}
+            waiting = tuple(entry for entry in now.revision.candidates if entry.id not in gone)
+            if found:
+                note = f"{counted(len(found), 'lesson')}, without evidence"
+                self._store.commit(now, "add", note, BankChange(tuple(found)), waiting)
+            return [entry.id for entry in found]
+
+    def learn(
+        self,
+        replay: "ReplayFunction",
+        replays: int = 64,
+        confidence: float = 0.95,
+        rewards: tuple[float, float] = (0.0, 1.0),
+    ) -> list[Judged]:
+        """Judge all candidates, each by itself, by paired replays with and without it; those that help enter.
+
+        A candidate enters once the lower bound of its mean gain, over all measurements of its life, is above 0: one
+        that does not help enters with probability ``1 - confidence`` at most, however often it is proposed. Refused
+        ones leave; their measurements stay.
+
+        Args:
+            replay: plays tasks, see ``coevo.tasks.bank_alone.checked_replay.ReplayFunction``. It must not change the
+                bank.
+            replays: most draws a candidate and side, 1 to 1000; one that has entered is played no further.
+            confidence: level of the bound, above 0.5 and below 1.
+            rewards: lowest and highest reward.
+
+        Returns:
+            Verdict and text of each candidate, in the order of their proposals.
+
+        Raises:
+            CoevoError: an argument or a reward is not acceptable; nothing changed.
+        """
+        judge = _judge(replay, replays, confidence, rewards)
+        with self._store.writing() as now:
+            decision = judge.decide(now)
+            if decision.judged:
+                note = f"{len(decision.entries)} of {counted(len(decision.judged), 'candidate')} entered"
+                self._store.commit(now, "learn", note, BankChange(decision.entries, judged=decision.judged), ())
+            return list(decision.judged)
+
+    def measure(
+        self,
+        replay: "ReplayFunction",
+        entries: Sequence[str],
+        replays: int = 64,
+        confidence: float = 0.95,
+        rewards: tuple[float, float] = (0.0, 1.0),
+    ) -> list[Judged]:
+        """Measure what entries are worth by replays of the bank with and without each; none leaves by it.
+
+        Args:
+            entries: their ids.
+
+        The other arguments and the errors are those of ``learn``; the bound of a verdict is the upper one.
+        """
+        judge = _judge(replay, replays, confidence, rewards)
+        with self._store.writing() as now:
+            found = judge.measure(now, [_active(now, name) for name in entries])
+            if found:
+                change = BankChange(left_out=found)
+                self._store.commit(now, "measure", counted(len(found), "measurement"), change, now.revision.candidates)
+            return list(found)
+
+    def outcomes(self, seen: Iterable[tuple[Iterable[str], bool]]) -> None:
+        """Count episodes that saw entries: report many at a time, since each call is a revision.
+
+        Args:
+            seen: of each episode, the ids of the entries that its prompts showed, and whether it succeeded.
+
+        Raises:
+            CoevoError: an id is not that of an active entry; nothing is counted.
+        """
+        with self._store.writing() as now:
+            episodes = [_episode(now, each) for each in seen]
+            changed = _counted(now.stats, episodes)
+            if changed:
+                change = BankChange(stats=changed)
+                self._store.commit(now, "outcomes", counted(len(episodes), "episode"), change, now.revision.candidates)
+
+    def retire(self, entry: str, reason: str, by: str = "user") -> None:
+        """Take an entry out of use for good: it is not admitted again.
+
+        Args:
+            entry: its id.
+            reason: why, in one line.
+            by: who decided it.
+
+        Raises:
+            CoevoError: there is no such active entry, or reason or name are empty or too long.
+        """
+        with self._store.writing() as now:
+            found, number = _active(now, entry), now.revision.number + 1
+            said = ruling(found, reason, by, number)
+            change = BankChange((replace(found, retired=number),), operations=(said,))
+            self._store.commit(now, "retire", f"{found.id}: {said.reason}", change, now.revision.candidates)
+
+    def log(self) -> list[BankRevision]:
+        """All revisions, the oldest first."""
+        return [self._store.revisions.read(number) for number in range(self._store.newest().revision.number + 1)]
+
+    def at(self, revision: int) -> BankReader:
+        """The bank as it was at a revision, read-only.
+
+        Raises:
+            CoevoError: there is no such revision, or its tables are damaged.
+        """
+        return BankReader(self._store.read(revision))
+
+    def diff(self, old: int, new: int) -> BankDiff:
+        """Entries that were added, edited and retired between two revisions; errors are those of ``at``."""
+        return diff(self._store.read(old).view.rows(), self._store.read(new).view.rows())
+
+    def rollback(self, revision: int) -> None:
+        """Return to the content of a revision, candidates and measurements included, as a new revision.
+
+        Raises:
+            CoevoError: there is no such revision, or its tables are damaged.
+        """
+        with self._store.writing() as now:
+            self._store.roll_back(now, self._store.read(revision).revision)
+
+    def _now(self) -> BankContent:
+        return self._store.newest()
+
+    def _new(self, now: BankContent, lessons: Sequence[LessonText], scope: ScopeName) -> list[Entry]:
+        """Lessons that the bank does not hold, and that nobody has retired."""
+        known = now.index.library.row_of.keys() | barred(now.view)
+        return [entry for entry in read_lessons(lessons, scope, now.revision.number + 1) if entry.id not in known]
+
+
+def _judge(replay: "ReplayFunction", replays: int, confidence: float, rewards: tuple[float, float]) -> "BankJudge":
+    # Readers need no admission, and its import takes a while.
+    from coevo.tasks.bank_alone.bank_judge import BankJudge
+
+    return BankJudge(replay, replays, confidence, rewards)
+
+
+def _active(now: BankContent, name: str) -> Entry:
+    row = now.index.library.row_of.get(name) if isinstance(name, str) else None
+    if row is None:
+        raise CoevoError(f"{shortened(name)} is no active entry: `entries()` lists them with their ids")
+    return now.index.library.entries[row]
+
+
+def _episode(now: BankContent, seen: object) -> tuple[set[str], bool]:
+    match seen:
+        case (Iterable() as names, success) if success in (True, False) and not isinstance(names, str):
+            return {_active(now, name).id for name in names}, bool(success)
+    raise CoevoError(f"{shortened(seen)} is no outcome: write ([id, ...], True or False)")
+
+
+def _counted(stats: Mapping[str, Stats], episodes: Iterable[tuple[set[str], bool]]) -> tuple[Stats, ...]:
+    """New counters of the entries that these episodes saw, by id."""
+    changed: dict[str, Stats] = {}
+    for names, success in episodes:
+        for name in names:
+            old = changed.get(name) or stats.get(name) or Stats(name)
+            changed[name] = replace(old, retrievals=old.retrievals + 1, successes=old.successes + success)
+    return tuple(changed[name] for name in sorted(changed))
