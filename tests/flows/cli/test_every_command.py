@@ -55,10 +55,10 @@ bank export mine {out}/bank.jsonl
 bank retire mine {entry} --reason test
 push {out}/remote mine
 pull {out}/remote mine
-package mine --name {model}
-promote {model}/1 --tasks 2 --margin -1
-package mine@1 --name {model}
-promote {model}/2 --tasks 2 --margin -1
+package mine {model}
+promote {model}/1 --tasks 2 --margin -2
+package mine@1 {model}
+promote {model}/2 --tasks 2 --margin -2
 demote {model}
 schedule add mine --cron "0 2 1 1 *"
 schedule list
@@ -70,6 +70,9 @@ envs check {env} {path} --tasks 2
 methods {recipe}
 down
 """
+TRAINING = ("run", "resume")
+"""Commands that load the trainer, which a process does once."""
+OF_NO_WORKSPACE = ("play", "envs", "methods")
 OF_NO_ENVIRONMENT = {
     "ablate": "test_ablate", "bank train-writer": "tests/flows/methods", "doctor": "test_doctor", "new": "test_new",
     "recipes": "test_catalogue", "serve": "test_serve", "ui": "tests/browser", "worker": "tests/flows/sessions",
@@ -94,8 +97,25 @@ def test_each_command_is_walked_or_named():
     assert missing == set(OF_NO_ENVIRONMENT)
 
 
+@pytest.fixture
+def call(capsys):
+    """Call a command in this process; those that train in one of their own."""
+
+    def call(words, workspace):
+        where = () if words[0] in OF_NO_WORKSPACE else ("--workspace", str(workspace))
+        if words[0] in TRAINING:
+            done = coevo(*words, workspace=workspace)
+            return done.returncode, done.stdout + done.stderr
+        with pytest.raises(SystemExit) as stopped:
+            app.main([*words, *where])
+        return stopped.value.code, "".join(capsys.readouterr())
+
+    return call
+
+
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_every_command_works_with_it(environment, tmp_path, no_servers_named):
+def test_every_command_works_with_it(environment, tmp_path, call, prefect_url, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", prefect_url)
     recipe, env, model = ENVIRONMENTS[environment]
     (tmp_path / "lesson.jsonl").write_text(json.dumps(asdict(LESSON)) + "\n", encoding="utf-8")
     for name, text in files_of("add-an-environment.md").items():
@@ -107,5 +127,5 @@ def test_every_command_works_with_it(environment, tmp_path, no_servers_named):
     }  # fmt: skip
     for line in filter(None, WALK.splitlines()):
         workspace = tmp_path / ("elsewhere" if line.startswith("pull") else "workspace")
-        done = coevo(*shlex.split(line.format(**words)), workspace=workspace)
-        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+        code, said = call(shlex.split(line.format(**words)), workspace)
+        assert code == 0, f"{line}: {said}"
