@@ -33,8 +33,8 @@ BRIEF = ("warmstart.steps=2", "warmstart.probe_every=2", "warmstart.probe_tasks=
 REVISIONS = 500
 PAUSE = 0.3
 """Seconds of an iteration, less than the recipe's take, so that 500 of them take minutes."""
-LOOK = 25
-"""Revisions between two looks at the size."""
+MEASURED_EVERY = 25
+"""Revisions between two measurements of the size."""
 TARGET_BYTES = 30e6
 
 
@@ -83,7 +83,7 @@ def record() -> None:
                     task()
                 artifacts.submit(publication)
                 time.sleep(PAUSE)
-                if number % LOOK == 0:
+                if number % MEASURED_EVERY == 0:
                     print(size(workspace.root / "prefect"), flush=True)
 
     play()

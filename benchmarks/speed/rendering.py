@@ -29,7 +29,7 @@ Style = Literal["conversation", "chat"]
 STYLES: tuple[Style, ...] = ("conversation", "chat")
 TARGET_SECONDS = 2.0
 """CPU-s per 1,000 prompts of a conversation."""
-LONGEST = 5000
+MAX_PROMPT_TOKENS = 5000
 """Tokens of an episode's last prompt."""
 EPISODES = 24
 VOCABULARY = 8192
@@ -70,7 +70,7 @@ def measure(style: Style) -> BenchResult:
         lengths += map(len, prompts)
         for live, prompt in zip(running, prompts, strict=True):
             _advance(live, prompt, tokenizer)
-        running = [live for live, prompt in zip(running, prompts, strict=True) if len(prompt) < LONGEST]
+        running = [live for live, prompt in zip(running, prompts, strict=True) if len(prompt) < MAX_PROMPT_TOKENS]
     return {
         "seconds_per_1000": 1000 * seconds / len(lengths),
         "prompts": len(lengths),

@@ -24,9 +24,9 @@ Row = Mapping[str, Any]
 """Values of a row by column: text, numbers, truth values, null, and lists and mappings of these."""
 MAX_TABLE_ROWS = 10**6
 """Most rows of a table."""
-LONGEST = 2**24
+MAX_LINE_CHARS = 2**24
 """Most characters of a line, and bytes of a row's JSON."""
-DEEPEST = 20
+MAX_DEPTH = 20
 """Most levels of a value."""
 SAVED = ("dataset_dict.json", "state.json")
 """Files by which a folder of ``Dataset.save_to_disk`` is known: of several splits, of one."""
@@ -165,8 +165,8 @@ def _json_lines(path: Path) -> Iterator[Any]:
 
 
 def _parsed(line: str, place: str) -> Any:
-    if len(line) > LONGEST:
-        raise TableError(f"{place}: longer than {LONGEST} characters: shorten it")
+    if len(line) > MAX_LINE_CHARS:
+        raise TableError(f"{place}: longer than {MAX_LINE_CHARS} characters: shorten it")
     try:
         return json.loads(line, object_pairs_hook=_without_repetition, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -186,7 +186,7 @@ def _no_number(text: str) -> float:
 
 def _comma_separated(path: Path) -> Iterator[Any]:
     """Rows of a CSV file, whose first line names the columns. Values are text, empty ones null: CSV has no types."""
-    csv.field_size_limit(LONGEST)
+    csv.field_size_limit(MAX_LINE_CHARS)
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, strict=True)
         header = next(lines, [])
@@ -236,7 +236,9 @@ def _arrow_files(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _json_file(path: Path, key: str) -> Sequence[Any]:
-    content = _parsed(path.read_text(encoding="utf-8"), f"env.path={path}") if path.stat().st_size < LONGEST else None
+    content = (
+        _parsed(path.read_text(encoding="utf-8"), f"env.path={path}") if path.stat().st_size < MAX_LINE_CHARS else None
+    )
     found = content.get(key) if isinstance(content, dict) else None
     if not isinstance(found, list):
         raise TableError(f"env.path={path}: it has no list {key!r}: save the dataset again")
@@ -260,8 +262,8 @@ def _flaw(name: Any, value: Any) -> str:
 
 
 def _unfit(value: Any, depth: int) -> str:
-    if depth > DEEPEST:
-        return f"is nested more than {DEEPEST} levels deep: write it flatter"
+    if depth > MAX_DEPTH:
+        return f"is nested more than {MAX_DEPTH} levels deep: write it flatter"
     if isinstance(value, str):
         return "" if _is_text(value) else "has half of a surrogate pair, which has no encoding: remove it"
     if isinstance(value, int | float):

@@ -18,9 +18,9 @@ from coevo.flows.endpoint.origin_guard import Guard, Hosts, answer_of, refusal
 from coevo.flows.endpoint.request_limits import Limits
 from coevo.utilities.errors import nearest
 
-PATIENCE = 60.0
+BODY_TIMEOUT_S = 60.0
 """Seconds for a body to arrive."""
-DISCARDED = 64 * 2**20
+MAX_DISCARDED_BYTES = 64 * 2**20
 """Bytes of a refused body that are read and dropped: a client that is still sending does not see the answer."""
 TURN = 32
 """Bytes that a turn counts in addition to its text."""
@@ -142,13 +142,15 @@ async def _version(_: Request) -> Response:
 async def _body(request: Request, limit: int) -> bytes:
     """The body of a request; memory never holds more than the limit."""
     # A client that waits for permission to send its body, as curl does, has not sent any of it.
-    if int(request.headers.get("content-length", "0")) > (limit if "expect" in request.headers else DISCARDED):
+    if int(request.headers.get("content-length", "0")) > (
+        limit if "expect" in request.headers else MAX_DISCARDED_BYTES
+    ):
         raise _too_large(limit)
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(BODY_TIMEOUT_S):
             return await _read(request, limit)
     except TimeoutError:
-        raise refusal(408, f"the body did not arrive within {PATIENCE:g} s") from None
+        raise refusal(408, f"the body did not arrive within {BODY_TIMEOUT_S:g} s") from None
     except ClientDisconnect:
         raise refusal(400, "the body ended early") from None
 
@@ -159,7 +161,7 @@ async def _read(request: Request, limit: int) -> bytes:
         size += len(part)
         if size <= limit:
             kept += part
-        elif size > DISCARDED:
+        elif size > MAX_DISCARDED_BYTES:
             break
     if size > limit:
         raise _too_large(limit)

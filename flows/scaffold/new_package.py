@@ -16,7 +16,7 @@ from coevo.flows.scaffold.templates import ENVIRONMENT, PARTS, RECIPE, RECIPE_TE
 from coevo.utilities.errors import CoevoError, unknown
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-LONGEST = 60
+MAX_NAME_CHARS = 60
 """Most characters of a name."""
 _PROJECT = """[build-system]
 requires = ["setuptools>=77"]
@@ -91,10 +91,10 @@ def _built_in(setting: str) -> set[str]:
 
 
 def _check_name(name: str, directory: Path) -> None:
-    if not NAME.fullmatch(name) or len(name) > LONGEST:
+    if not NAME.fullmatch(name) or len(name) > MAX_NAME_CHARS:
         raise CoevoError(
-            f"{name[:LONGEST]!r} is no name of a package: use at most {LONGEST} lower-case letters, digits and '-', "
-            "such as my-part"
+            f"{name[:MAX_NAME_CHARS]!r} is no name of a package: use at most {MAX_NAME_CHARS} lower-case letters, "
+            "digits and '-', such as my-part"
         )
     if (directory / name).exists() or (directory / name).is_symlink():
         raise CoevoError(f"{directory / name} exists: choose another name, or remove it first")

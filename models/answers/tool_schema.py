@@ -18,7 +18,7 @@ _KINDS: Mapping[str, type | UnionType] = {
     "null": NoneType,
 }
 """Types of JSON schemas, without truth values, which Python counts as integers."""
-_MOST = 64
+_MAX_SCHEMAS = 64
 """Maximum number of schemas that are joined for one value: references may lead in a circle."""
 
 
@@ -82,7 +82,7 @@ class Schema:
     def _joined(self, schema: object) -> Iterator[Mapping[str, Any]]:
         """A schema, those that it refers to, and those of its ``allOf``."""
         waiting, seen = [schema], list[int]()
-        while waiting and len(seen) < _MOST:
+        while waiting and len(seen) < _MAX_SCHEMAS:
             each = waiting.pop(0)
             if not isinstance(each, Mapping) or id(each) in seen:
                 continue

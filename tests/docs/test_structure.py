@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from benchmarks.structure import Tree
+
 ROOT = Path(__file__).parents[2]
 ROOMS = ("benchmarks", "configs", "envs", "flows", "lineage", "memory", "models", "records", "tasks", "utilities")
 FILES = {path: path.read_text("utf-8") for room in ROOMS for path in (ROOT / room).rglob("*.py")}
@@ -15,6 +17,18 @@ def test_no_file_has_more_than_400_lines():
 
 def test_no_function_has_more_than_45_lines():
     assert {place: n for place, n in map(_measured, _functions()) if n > 45} == {}
+
+
+def test_few_modules_serve_one_other_alone():
+    """At most 12 %: what one module needs stands in it, unless it is a thing of its own."""
+    tree = Tree(ROOT)
+    assert len(tree.with_one_importer()) <= 0.12 * len(tree.modules)
+
+
+def test_a_limit_is_named_for_what_it_bounds():
+    words = "LOOKS?|PATIENCE|GRACE|LONGEST|LARGEST|DEEPEST|FEW|MANY|MOST|LEAST"
+    vague = re.compile(rf"^_?({words})\b[^\n]* = ", re.MULTILINE)
+    assert {path: found for path, text in FILES.items() if (found := vague.findall(text))} == {}
 
 
 def _functions():

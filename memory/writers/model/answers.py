@@ -130,9 +130,9 @@ def _read(posed: Posed, reply: Reply, name: str) -> tuple[dict[str, Any] | None,
     return fields_of(reply.text, name) if posed.question.schema else words.read(reply, posed.attempts[0].episode)
 
 
-MOST_READ = 4_000_000
+MAX_READ_CHARS = 4_000_000
 """Maximum characters that are read in vain, in the search for strict JSON."""
-LEAST = 400
+MIN_ATTEMPT_CHARS = 400
 """Characters that an attempt counts for at least."""
 NEAR, LISTS = 8, 2
 """Maximum number of braces before a list at which its object is looked for, and of lists, where none is strict."""
@@ -175,7 +175,7 @@ def fields_of(text: str, name: str) -> tuple[dict[str, Any] | None, bool]:
 
 def _whole(text: str, name: str) -> list[object]:
     """Whole objects of the asked form in strict JSON, those with a field twice included."""
-    found, left, behind = list[object](), MOST_READ, 0
+    found, left, behind = list[object](), MAX_READ_CHARS, 0
     for brace in _STRICT.finditer(text):
         if left <= 0 or brace.start() < behind:
             continue
@@ -184,7 +184,7 @@ def _whole(text: str, name: str) -> list[object]:
             found.append(made)
             behind = end
         else:
-            left -= max(end - brace.start(), LEAST)
+            left -= max(end - brace.start(), MIN_ATTEMPT_CHARS)
     return found
 
 

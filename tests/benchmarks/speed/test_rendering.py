@@ -5,7 +5,7 @@ from benchmarks.speed import rendering
 
 def test_prompts_grow_and_none_is_repeated(monkeypatch, capsys):
     monkeypatch.setattr(rendering, "EPISODES", 2)
-    monkeypatch.setattr(rendering, "LONGEST", 600)
+    monkeypatch.setattr(rendering, "MAX_PROMPT_TOKENS", 600)
     found = rendering.measure("conversation")
     assert 600 <= found["longest"] < 900
     assert found["prompts"] >= 4
