@@ -25,8 +25,7 @@ from coevo.tasks.bank_alone.new_lesson import LessonText, ScopeName, read_lesson
 from coevo.utilities.errors import CoevoError, counted, unknown
 
 if TYPE_CHECKING:
-    from coevo.tasks.bank_alone.bank_judge import BankJudge
-    from coevo.tasks.bank_alone.checked_replay import ReplayFunction
+    from coevo.tasks.bank_alone.bank_judge import BankJudge, ReplayFunction
 
 RETRIEVALS: dict[str, type[TfidfConfig | Bm25Config | EmbeddingConfig | TfidfEmbeddingConfig]] = {
     "tfidf": TfidfConfig,
@@ -131,7 +130,7 @@ class StandaloneBank(BankReader):
         ones leave; their measurements stay.
 
         Args:
-            replay: plays tasks, see ``coevo.tasks.bank_alone.checked_replay.ReplayFunction``. It must not change the
+            replay: plays tasks, see ``coevo.tasks.bank_alone.bank_judge.ReplayFunction``. It must not change the
                 bank.
             replays: most draws a candidate and side, 1 to 1000; one that has entered is played no further.
             confidence: level of the bound, above 0.5 and below 1.
