@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from coevo.configs.bank.writer_model_config import check_endpoint_url, check_key_name
+from coevo.configs.bank.writer_model_config import EndpointUrl, KeyName
 from coevo.configs.base import MAX_FACTOR, MAX_PROCESSES, MAX_SECONDS, MAX_SEED, Config, FromAnywhere, is_name
 from coevo.configs.trust_settings import Trusted
 
@@ -67,13 +67,13 @@ class JudgeRewardConfig(RowRewardConfig):
 
     type: Literal["judge"]
     """Kind of reward."""
-    url: str
+    url: EndpointUrl
     """Address without ``/chat/completions``."""
     model: str = Field(min_length=1, max_length=200)
     """Name of the model at the endpoint."""
     prompt: str = Field(min_length=1)
     """Question to it. ``{answer}`` is the answer, ``{COLUMN}`` a column of the row; ``{{`` and ``}}`` are braces."""
-    key: str | None = None
+    key: KeyName | None = None
     """Name of the environment variable that holds the API key; null for an endpoint without keys."""
     max_tokens: int = Field(default=16, ge=1, le=100_000)
     """Maximum length of its reply, which must be a number and nothing else."""
@@ -85,16 +85,6 @@ class JudgeRewardConfig(RowRewardConfig):
     """Maximum number of times that a question is sent again after a failure."""
     concurrency: int = Field(default=8, ge=1, le=MAX_PROCESSES)
     """Maximum number of questions of one worker that wait for a reply at once."""
-
-    @field_validator("url")
-    @classmethod
-    def _address(cls, url: str) -> str:
-        return check_endpoint_url(url)
-
-    @field_validator("key")
-    @classmethod
-    def _variable(cls, key: str | None) -> str | None:
-        return check_key_name(key)
 
     @field_validator("prompt")
     @classmethod

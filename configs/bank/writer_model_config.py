@@ -4,7 +4,7 @@ import re
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
 
 from coevo.configs.base import MAX_FACTOR, MAX_PROCESSES, MAX_SECONDS, MAX_TOKENS, Config, FromAnywhere
 from coevo.configs.rollout.engine_config import EngineConfig, TransformersEngineConfig
@@ -21,7 +21,7 @@ NO_PROSE = (
 """Refusal of a word-level policy as writer model."""
 
 
-def check_endpoint_url(url: str) -> str:
+def _check_endpoint_url(url: str) -> str:
     """Require an address of an endpoint that holds no secret. Raises ``ValueError``."""
     try:
         parts = urlsplit(url)
@@ -37,11 +37,17 @@ def check_endpoint_url(url: str) -> str:
     return url
 
 
-def check_key_name(key: str | None) -> str | None:
-    """Require the name of an environment variable, or None. Raises ``ValueError``."""
-    if key is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", key):
+def _check_key_name(key: str) -> str:
+    """Require the name of an environment variable. Raises ``ValueError``."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", key):
         raise ValueError("not the name of an environment variable: set one that holds the key, as OPENAI_API_KEY")
     return key
+
+
+EndpointUrl = Annotated[str, AfterValidator(_check_endpoint_url)]
+"""Address of an endpoint, which holds no secret."""
+KeyName = Annotated[str, AfterValidator(_check_key_name)]
+"""Name of an environment variable with a key."""
 
 
 class PriceConfig(Config):
@@ -119,11 +125,11 @@ class EndpointWriterModelConfig(WriterModelConfig):
 
     type: Literal["endpoint"]
     """Kind of writer model."""
-    url: Annotated[str, Trusted("sends episodes there")]
+    url: Annotated[EndpointUrl, Trusted("sends episodes there")]
     """Address without ``/chat/completions``: ``https://api.openai.com/v1``, ``http://localhost:8000/v1``."""
     model: str = Field(min_length=1, max_length=200)
     """Name of the model at the endpoint."""
-    key: Annotated[str | None, Trusted("sends its value there")] = None
+    key: Annotated[KeyName | None, Trusted("sends its value there")] = None
     """Name of the environment variable that holds the API key; null for an endpoint without keys."""
     temperature: float = Field(default=0.7, ge=0, le=1000)
     """Divisor of the logits; 0 takes the likeliest tokens."""
@@ -144,16 +150,6 @@ class EndpointWriterModelConfig(WriterModelConfig):
     )
     """Further fields of each request, such as ``chat_template_kwargs``; a null leaves out one that coevo sends, such as
     ``temperature`` or ``max_tokens``."""
-
-    @field_validator("url")
-    @classmethod
-    def _address(cls, url: str) -> str:
-        return check_endpoint_url(url)
-
-    @field_validator("key")
-    @classmethod
-    def _variable(cls, key: str | None) -> str | None:
-        return check_key_name(key)
 
     @field_validator("extra")
     @classmethod
