@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from support.guide_files import files_of
 
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
@@ -20,16 +21,12 @@ from coevo.tasks.gates.environment_data import check_demonstrations, check_panel
 from coevo.tasks.steps.evaluate import expert_success, play_expert
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```\w+ (?P<file>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
 def example(tmp_path, monkeypatch):
     """The files that the page describes, on the import path."""
-    files = {}
-    for block in BLOCK.finditer((ROOT / "docs/add-an-environment.md").read_text(encoding="utf-8")):
-        files[block["file"]] = files.get(block["file"], "") + block["text"] + "\n"
-    for name, text in files.items():
+    for name, text in files_of("add-an-environment.md").items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield tmp_path

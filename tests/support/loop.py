@@ -46,7 +46,7 @@ def novice(config, place):
 
 def played(root, config, policy, monkeypatch):
     """The revisions of a run that starts from a policy."""
-    monkeypatch.setattr(commit, "publish", lambda stores, sealed, manifest: None)
+    monkeypatch.setattr(commit, "publish", lambda stores, frozen, manifest: None)
     place = Workspace(root)
     paths = place.create("run", config)
     env = make(config.env)

@@ -26,7 +26,7 @@ def session(tmp_path):
 def published(monkeypatch):
     """Revisions that were handed on."""
     seen = []
-    monkeypatch.setattr(module, "publish", lambda stores, sealed, manifest: seen.append(manifest.revision))
+    monkeypatch.setattr(module, "publish", lambda stores, frozen, manifest: seen.append(manifest.revision))
     return seen
 
 
@@ -46,7 +46,7 @@ def test_the_next_revision_begins_before_the_last_is_committed(session, publishe
     assert (head.revision, head.iteration, head.state["metrics"]) == (1, 0, {"agent/success/train": 0.25})
 
 
-def test_what_was_sealed_is_committed_though_what_follows_fails(session, published):
+def test_what_was_frozen_is_committed_though_what_follows_fails(session, published):
     with pytest.raises(ZeroDivisionError), closing(Committer(session)) as keeping:
         keeping.begin()
         raise ZeroDivisionError

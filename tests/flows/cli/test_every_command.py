@@ -91,10 +91,10 @@ def names(group, before=()):
 
 
 def test_each_command_is_walked_or_named():
-    walked = {line for name in names(app._program()) for line in WALK.splitlines() if line.startswith(name)}
-    assert walked == {line for line in WALK.splitlines() if line}
-    missing = {name for name in names(app._program()) if not any(line.startswith(name) for line in WALK.splitlines())}
-    assert missing == set(OF_NO_ENVIRONMENT)
+    lines, commands = list(filter(None, WALK.splitlines())), names(app._program())
+    walked = {name for name in commands for line in lines if f"{line} ".startswith(f"{name} ")}
+    assert commands - walked == set(OF_NO_ENVIRONMENT)
+    assert all(any(f"{line} ".startswith(f"{name} ") for name in commands) for line in lines)
 
 
 @pytest.fixture

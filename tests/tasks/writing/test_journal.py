@@ -36,7 +36,7 @@ def test_answers_of_other_revisions_go(tmp_path):
     assert not (tmp_path / "j").exists()
 
 
-def test_a_sealed_revision_drops_what_was_committed_before(tmp_path):
+def test_a_frozen_revision_drops_what_was_committed_before(tmp_path):
     journal = Journal(tmp_path / "j", 3)
     for revision in (3, 4):
         journal.append(answered(revision, revision))
