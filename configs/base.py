@@ -37,10 +37,10 @@ class Config(BaseModel):
         extra="forbid",
         frozen=True,
         strict=True,
-        use_attribute_docstrings=True,
         validate_default=True,
         allow_inf_nan=False,
         str_max_length=TEXT,
+        defer_build=True,
     )
 
 

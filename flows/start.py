@@ -7,6 +7,7 @@ from locale import getencoding
 
 from coevo.flows.console.interrupt import heeded
 from coevo.flows.console.steps import steps_shown
+from coevo.utilities.garbage import collect_seldom
 
 SILENT = {
     "TQDM_DISABLE": "1",
@@ -21,6 +22,7 @@ PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
 def main() -> None:
     """Run the command line; Ctrl-C during the interpreter's shutdown ends it at once."""
     _open_streams()  # before anything opens a file
+    collect_seldom()
     try:
         with heeded():
             _settle_interpreter()

@@ -13,8 +13,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 from yaml import MappingNode, YAMLError
@@ -131,6 +129,9 @@ def mapping_of(path: Path, what: str = "recipe") -> dict[str, Any]:
     Raises:
         ConfigError: the file is not there, is not YAML or too large, or holds something else.
     """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
     try:
         text = path.read_text(encoding="utf-8-sig")
         root = check(text)
@@ -179,6 +180,9 @@ def _some(known: Sequence[str]) -> str:
 
 
 def _override(text: str) -> dict[str, Any]:
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
     key, separator, value = text.partition("=")
     if not separator or not key:
         raise ConfigError(f"{_shown(text)}: an override is written key=value, for example seed=11")
@@ -246,7 +250,7 @@ def _shown(value: object) -> str:
 
 def _line(value: object) -> str:
     """Text on one line, shortened; control characters are left out, and the setting that an error is about is first."""
-    if isinstance(value, OmegaConfBaseException) and value.full_key:
-        value = f"{value.full_key}: {str(value).partition('full_key:')[0]}"
+    if setting := getattr(value, "full_key", None):  # of an exception of OmegaConf
+        value = f"{setting}: {str(value).partition('full_key:')[0]}"
     line = " ".join("".join(each if each.isprintable() else " " for each in str(value)).split())
     return line if len(line) <= 4 * MAX_VALUE_CHARS else f"{line[: 4 * MAX_VALUE_CHARS]}..."

@@ -41,7 +41,6 @@ from coevo.flows.console.interrupt import heeded
 from coevo.flows.console.options import WorkspaceOption, standing_in
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.extras import missing_extra
-from coevo.utilities.garbage import collect_seldom
 from coevo.utilities.system_faults import fault
 
 app = typer.Typer(
@@ -100,7 +99,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     A user's mistake prints one line on standard error and exits with code 2.
     """
-    collect_seldom()
     faulthandler.enable(sys.__stderr__ or 2)  # prints a traceback on a crash in C code
     output.degrade()
     with heeded():
