@@ -13,6 +13,7 @@ from coevo.lineage.status import FIRST_EVALUATION, record_reason, record_stage
 from coevo.memory.writers.writer import Proposal
 from coevo.records.episode import Episode
 from coevo.tasks.commit import Committer
+from coevo.tasks.play.treatment_groups import TreatmentGroups
 from coevo.tasks.preflight.pace import report_pace
 from coevo.tasks.publish.reporter import reporter
 from coevo.tasks.run.limit import RESERVE, Limit
@@ -72,13 +73,13 @@ def iterate(session: Session, committer: Committer) -> None:
     record = session.pending.record
     stage = f"iteration {session.iteration + 1} of {session.config.iterations}"
     record_stage(session.stores.paths, stage, session.pending.revision)
-    tasks = record(sample(session))
-    episodes = record(rollout(session, tasks))
+    batch = record(sample(session))
+    episodes = record(rollout(session, batch))
     committer.wait()
     with gate_episodes.beside(session, episodes):
-        evolve_policy(session, episodes)
+        evolve_policy(session, episodes, batch.tried)
         record(credit(session))
-        record(weigh(session))
+        record(weigh(session, batch.tried))
         if session.due.writer() or trial_is_over(session):
             evolve_bank(session)
     measure(session)
@@ -100,13 +101,17 @@ def measure(session: Session) -> None:
         session.pending.record(internalize(session))
 
 
-def evolve_policy(session: Session, episodes: Sequence[Episode]) -> None:
-    """Shape the episodes, keep those that ended, and update the policy as long as it learns."""
+def evolve_policy(session: Session, episodes: Sequence[Episode], tried: TreatmentGroups | None) -> None:
+    """Shape the episodes, keep those that ended, and update the policy as long as it learns.
+
+    Args:
+        tried: candidates that some groups tried; only episodes with the same context are compared.
+    """
     record = session.pending.record
     shaped = record(shape(session, episodes))
     session.finish([*shaped.episodes, *shaped.rest])
     if session.due.policy():
-        targets = record(advantage(session, shaped))
+        targets = record(advantage(session, shaped, tried))
         with gate_advantages.beside(session, shaped.episodes, targets.advantages):
             record(update(session, shaped.episodes, targets))
 

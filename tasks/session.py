@@ -14,7 +14,6 @@ from coevo.tasks.parts import Parts, Stores
 from coevo.tasks.pending_revision import PendingRevision, PlayedBatch, Position
 from coevo.tasks.play.retrieve import Experience, index_of, is_shown, recall
 from coevo.tasks.play.slots import Slots
-from coevo.tasks.play.treatment_groups import TreatmentGroups
 from coevo.tasks.revision_artifacts import read_source_tasks, references_of
 from coevo.tasks.schedule import Due
 
@@ -39,7 +38,6 @@ class Session:
         self.source_tasks = read_source_tasks(None)
         self.slots = Slots()
         self.prefetched: PlayedBatch | None = None
-        self.treatment_groups: TreatmentGroups | None = None
         self.bank = BankState.stored(stores.bank, config.bank, config.clusters)
         low, high = parts.env.reward_range
         self.bank.span = high - low

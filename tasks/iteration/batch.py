@@ -21,6 +21,7 @@ from coevo.tasks.pending_revision import PlayedBatch, Position
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.retrieve import NOTHING, Experience, Retrieved, assign_clusters, link_answers, sees
 from coevo.tasks.play.slots import RolloutPlan
+from coevo.tasks.play.treatment_groups import TaskBatch
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name
 
@@ -28,10 +29,11 @@ EntrySize = Callable[[Sequence[Entry], str], int]
 """Function that returns the prompt tokens of a block of entries for an instruction."""
 
 
-def play(session: Session, at: Position, tasks: Sequence[Task], seen: Experience) -> list[Episode]:
+def play(session: Session, at: Position, batch: TaskBatch, seen: Experience) -> list[Episode]:
     """The batch of an iteration, by policy and bank as they stand; episodes in the order (task, replica)."""
     group = range(session.config.rollout.group_size)
-    return session.parts.player.play([_attempt(session, at, task, n, seen) for task in tasks for n in group])
+    shown = [(task, n, _shown(session, batch, task, n, seen)) for task in batch.tasks for n in group]
+    return session.parts.player.play([_attempt(session, at, *each) for each in shown])
 
 
 def play_slots(session: Session, turns: int, seen: Experience) -> list[Episode]:
@@ -80,11 +82,15 @@ def _cut_observations(session: Session, episodes: Sequence[Episode]) -> dict[str
     return {CUT: sum(cuts) / len(cuts) if cuts else 0.0}
 
 
-def _attempt(session: Session, at: Position, task: Task, replica: int, seen: Experience) -> Attempt:
-    rollout, bank = session.config.rollout, session.config.bank
-    shown = seen if bank is not None and sees(bank.retrieval, replica, rollout.group_size) else NOTHING
-    if session.treatment_groups is not None and session.treatment_groups.treats(task.id, replica):
-        shown = session.treatment_groups.experience(task.id, seen)
+def _shown(session: Session, batch: TaskBatch, task: Task, replica: int, seen: Experience) -> Experience:
+    """Experience that a replica plays with: that of the bank, that with a candidate, or none."""
+    if batch.tried is not None and batch.tried.treats(task.id, replica):
+        return batch.tried.experience(task.id, seen)
+    bank, group = session.config.bank, session.config.rollout.group_size
+    return seen if bank is not None and sees(bank.retrieval, replica, group) else NOTHING
+
+
+def _attempt(session: Session, at: Position, task: Task, replica: int, shown: Experience) -> Attempt:
     return Attempt(
         task=task,
         replica=replica,
@@ -93,7 +99,7 @@ def _attempt(session: Session, at: Position, task: Task, replica: int, seen: Exp
         revision=at.revision,
         key=extend(session.key("rollout", at), task.id, replica),
         recall=partial(shown.of_step, task),
-        version=session.iteration if rollout.ahead else UNSTAMPED,
+        version=session.iteration if session.config.rollout.ahead else UNSTAMPED,
     )
 
 

@@ -17,6 +17,7 @@ from coevo.tasks.iteration.batch import ids_of, measured, play, tasks_of
 from coevo.tasks.iteration.held_out import limits_at
 from coevo.tasks.pending_revision import PlayedBatch
 from coevo.tasks.play.episode_metrics import check_losses
+from coevo.tasks.play.treatment_groups import TaskBatch
 from coevo.tasks.revision_artifacts import read_episodes, write_episodes
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
@@ -42,7 +43,7 @@ def play_ahead(session: Session) -> None:
     """Play the next iteration; what a gate or the next rollout would refuse must not be committed with this one."""
     at = session.beyond()
     seen = session.experience(at)
-    episodes = play(session, at, tasks_of(session, at), seen)
+    episodes = play(session, at, TaskBatch(tasks_of(session, at)), seen)
     check_episodes(episodes, limits_at(session, at), session.stores.paths.quarantine)
     check_losses(episodes, session.config.rollout.lost_limit, "train")
     session.prefetched = measured(session, episodes, seen)

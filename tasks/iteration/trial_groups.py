@@ -3,7 +3,7 @@
 Before the rollout, source tasks of candidates on trial replace some of the newly drawn tasks, and half of each such
 group plays with the candidate.
 
-Statistics of the update: an episode is compared with those of its own half only (``group_of``), which had the same
+Statistics of the update: an episode is compared with those of its own half only (``group_name``), which had the same
 context. A harmful candidate therefore teaches the policy nothing about actions that its reader took because of it, and
 each half's baseline is the mean of that half.
 """
@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from coevo.configs.bank.admission_config import WithinGroupAdmissionConfig
 from coevo.memory.trials import OnTrial, revisited
-from coevo.records.episode import Episode
 from coevo.records.task import Task
 from coevo.tasks.iteration.paired_replay import in_force
 from coevo.tasks.play.treatment_groups import TreatmentGroups
@@ -51,9 +50,3 @@ def trial_config(session: Session) -> WithinGroupAdmissionConfig | None:
     """Settings of trials within groups; None where the run's admission is another one."""
     bank = session.config.bank
     return bank.admission if bank is not None and isinstance(bank.admission, WithinGroupAdmissionConfig) else None
-
-
-def group_of(session: Session, episode: Episode) -> str:
-    """The group that an episode is compared with: those of its task that had the same context."""
-    treated = session.treatment_groups is not None and session.treatment_groups.treats(episode.task.id, episode.replica)
-    return f"{episode.task.id}/with the candidate" if treated else episode.task.id

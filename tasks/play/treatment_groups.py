@@ -1,15 +1,16 @@
-"""TreatmentGroups of training groups that try a candidate: the treated half plays with it, the control half without.
+"""Training groups that try a candidate: the treated half plays with it, the control half without.
 
 Every other replica is treated. So both halves are equally large, or the control half has one more.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from coevo.configs.bank.retrieval_config import AnyRetrievalConfig
 from coevo.memory.trials import OnTrial, Pair
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
-from coevo.records.task import About
+from coevo.records.task import About, Task
 from coevo.tasks.play.retrieve import Entries, Experience, sees
 
 
@@ -92,6 +93,25 @@ class TreatmentGroups:
         played = {episode.replica: episode for episode in episodes if episode.task.id == task and not episode.lost}
         matched = [(played.get(a), played.get(b)) for a, b in zip(self._seers[1::2], self._seers[::2], strict=False)]
         return [Pair(ours.reward, theirs.reward, _saw(ours, candidate)) for ours, theirs in matched if ours and theirs]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskBatch:
+    """The tasks of an iteration.
+
+    Attributes:
+        tasks: in the order of the groups that play them; empty where parallel environments draw their own.
+        tried: the candidates that some of the groups try; None if there is none.
+    """
+
+    tasks: Sequence[Task]
+    tried: TreatmentGroups | None = None
+
+
+def group_name(episode: Episode, tried: TreatmentGroups | None) -> str:
+    """Name of the group that an episode is compared with: those of its task that had the same context."""
+    treated = tried is not None and tried.treats(episode.task.id, episode.replica)
+    return f"{episode.task.id}/with the candidate" if treated else episode.task.id
 
 
 def _saw(episode: Episode, candidate: str) -> bool:

@@ -20,9 +20,9 @@ from coevo.records.arrays import Floats
 from coevo.records.episode import Episode, Turn
 from coevo.records.metric_names import STREAK
 from coevo.tasks.iteration.reflect import reflected
-from coevo.tasks.iteration.trial_groups import group_of
 from coevo.tasks.pending_revision import Result, Shaped, Targets
 from coevo.tasks.placement import make_room
+from coevo.tasks.play.treatment_groups import TreatmentGroups, group_name
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name, stage, untracked
 
@@ -43,12 +43,12 @@ class EpisodeScores:
 
 
 @stage("advantage")
-def advantage(session: Session, shaped: Shaped) -> Result[Targets]:
+def advantage(session: Session, shaped: Shaped, tried: TreatmentGroups | None) -> Result[Targets]:
     """Advantages from the episodes' shaped rewards and those of their groups."""
     update = session.config.update
     assert update is not None
     scores = score(session, shaped.episodes)
-    groups = [group_of(session, episode) for episode in shaped.episodes]
+    groups = [group_name(episode, tried) for episode in shaped.episodes]
     trajectories = trajectories_of(shaped.episodes, groups, shaped.rewards, scores, update.advantage)
     advantages = estimate(trajectories, update.advantage)
     flat = zero_variance(totals(trajectories), groups, roundings(trajectories))

@@ -57,14 +57,13 @@ def _reward(session: Session, proposal: Proposal, decision: Decision) -> dict[st
 
 
 @untracked("trial")
-def weigh(session: Session) -> Result[None]:
+def weigh(session: Session, tried: TreatmentGroups | None) -> Result[None]:
     """Add this iteration's rewards to the sums of the candidates on trial.
 
     ``bank/trial/seen_share`` is the share of the treated episodes that saw their candidate in a prompt.
     ``bank/trial/success_lost`` is the success that trying costs, as a share of all episodes: what the treated halves
     lack compared with the control halves. Below 0, trying has gained.
     """
-    tried = session.treatment_groups
     if tried is None:
         return Result(None)
     ended = session.ended

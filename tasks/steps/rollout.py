@@ -5,25 +5,25 @@ from collections.abc import Sequence
 from coevo.models.rewards.rewards import unrewarded
 from coevo.records.episode import Episode, played
 from coevo.records.metric_names import UNREWARDED
-from coevo.records.task import Task
 from coevo.tasks.iteration.batch import measured, play, play_slots, tasks_of
 from coevo.tasks.iteration.prefetch import awaited, staleness
 from coevo.tasks.iteration.trial_groups import treatment_groups, with_revisited
 from coevo.tasks.pending_revision import PlayedBatch, Result, apart, cost
 from coevo.tasks.play.episode_metrics import check_losses, outcome_metrics, report_losses, spread, unusable_metrics
+from coevo.tasks.play.treatment_groups import TaskBatch
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage, untracked
 
 
 @stage("rollout")
-def rollout(session: Session, tasks: Sequence[Task]) -> Result[list[Episode]]:
-    """The batch of tasks; episodes in the order (task, replica).
+def rollout(session: Session, drawn: TaskBatch) -> Result[list[Episode]]:
+    """The batch of tasks, played; episodes in the order (task, replica).
 
     What was played of it ahead is taken (``rollout.ahead``); else it is played with the current policy and bank. With
     ``rollout.turns``, that many turns of each parallel environment: what of episodes was played in them, in the order
     (slot, time). Outcomes are those of the episodes that ended.
     """
-    batch = awaited(session, tasks) or _now(session, tasks)
+    batch = awaited(session, drawn.tasks) or _now(session, drawn)
     report_losses(session.stores.reporter, batch.episodes, "train")
     check_losses(batch.episodes, session.config.rollout.lost_limit, "train")
     metrics = _outcomes(session, batch.episodes) | batch.metrics | staleness(session, batch.episodes)
@@ -31,10 +31,10 @@ def rollout(session: Session, tasks: Sequence[Task]) -> Result[list[Episode]]:
     return Result(batch.episodes, metrics, batch.rates, apart(cost(batch.episodes), "rollout"))
 
 
-def _now(session: Session, tasks: Sequence[Task]) -> PlayedBatch:
+def _now(session: Session, drawn: TaskBatch) -> PlayedBatch:
     here, turns = session.here, session.config.rollout.turns
-    seen, session.treatment_groups = session.experience(here), treatment_groups(session)
-    episodes = play(session, here, tasks, seen) if turns is None else play_slots(session, turns, seen)
+    seen = session.experience(here)
+    episodes = play(session, here, drawn, seen) if turns is None else play_slots(session, turns, seen)
     return measured(session, episodes, seen)
 
 
@@ -51,12 +51,14 @@ def _outcomes(session: Session, episodes: Sequence[Episode]) -> dict[str, float]
 
 
 @untracked("sample tasks")
-def sample(session: Session) -> Result[list[Task]]:
-    """Draw the batch of training tasks; no panel holds any of them. Metrics say where a staged schedule stands.
+def sample(session: Session) -> Result[TaskBatch]:
+    """Draw the batch of training tasks; no panel holds any of them, and groups of some may try candidates.
 
-    It is empty where parallel environments draw a task whenever they are free (``rollout.turns``).
+    Metrics say where a staged schedule stands. The batch is empty where parallel environments draw a task whenever they
+    are free (``rollout.turns``).
     """
     metrics = {} if session.config.schedule.type == "joint" else session.due.phase().metrics()
     if session.config.rollout.turns is not None:
-        return Result([], metrics)
-    return Result(with_revisited(session, tasks_of(session, session.here)), metrics)
+        return Result(TaskBatch(()), metrics)
+    tasks = with_revisited(session, tasks_of(session, session.here))
+    return Result(TaskBatch(tasks, treatment_groups(session)), metrics)

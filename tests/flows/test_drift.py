@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.player import player
-from support.sessions import batch, do, iterate, opened, shaped
+from support.sessions import batch, do, iterate, opened, played, shaped
 
 import coevo.flows.evaluate_revision
 from benchmarks.learning.scripted import ExpertPlayer
@@ -129,10 +129,8 @@ def test_source_tasks_on_trial_are_played_with_the_facts_in_force(tmp_path):
         for _ in range(3):
             iterate(session)
         assert changes(task for trial in session.bank.trials for task in trial.tasks) == {0}
-        episodes = batch(session)
+        drawn, episodes = played(session)
         assert changes(episode.task for episode in episodes) == {1}
         gate_episodes(session, episodes)
-        tried = [
-            episode.task.id for episode in episodes if session.treatment_groups.treats(episode.task.id, episode.replica)
-        ]
+        tried = [each.task.id for each in episodes if drawn.tried.treats(each.task.id, each.replica)]
         assert len(tried) > len({*tried}) > 0

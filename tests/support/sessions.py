@@ -71,7 +71,13 @@ def do(session, step, *arguments):
 
 def batch(session):
     """The episodes of an iteration."""
-    return do(session, rollout, do(session, sample))
+    return played(session)[1]
+
+
+def played(session):
+    """The tasks of an iteration with the candidates that they try, and their episodes."""
+    drawn = do(session, sample)
+    return drawn, do(session, rollout, drawn)
 
 
 def shaped(session, episodes):
@@ -83,11 +89,11 @@ def shaped(session, episodes):
 
 def iterate(session):
     """One iteration, all but the update; what it has measured."""
-    episodes = batch(session)
+    drawn, episodes = played(session)
     gate_episodes(session, episodes)
     shaped(session, episodes)
     do(session, credit)
-    do(session, weigh)
+    do(session, weigh, drawn.tried)
     if session.due.writer() or trial_is_over(session):
         proposal = do(session, write) if session.due.writer() else Proposal()
         gate_candidates(session, proposal)

@@ -83,7 +83,7 @@ def step(session):
 def learn(session):
     episodes = batch(session)
     found = shaped(session, episodes)
-    do(session, update, found.episodes, do(session, advantage, found))
+    do(session, update, found.episodes, do(session, advantage, found, None))
     return episodes
 
 
@@ -207,7 +207,7 @@ def losing(parts):
 def test_a_batch_that_the_next_iteration_would_refuse_is_not_committed(tmp_path, spoilt, error, line):
     with session_at(tmp_path) as session:
         found = shaped(session, batch(session))
-        targets = do(session, advantage, found)
+        targets = do(session, advantage, found, None)
         session.parts = spoilt(session.parts)
         with pytest.raises(error, match=line):
             update(session, found.episodes, targets)

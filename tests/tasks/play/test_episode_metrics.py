@@ -198,7 +198,7 @@ def test_several_reasons_are_counted_without_their_turns(broken):
 def test_lost_episodes_are_stored_and_teach_nothing(tmp_path):
     config = load_recipe("homerules-coevo-rl", ["rollout.tasks=3", "rollout.group_size=2", "evaluation.tasks=4"])
     with opened(tmp_path, config) as session:
-        (first, *_) = sample(session).value
+        (first, *_) = sample(session).value.tasks
     fragile = Player(Fragile(first.id), player().context, player().engine, CONFIG.rollout.max_turns)
     with opened(tmp_path, config, played=fragile) as session:
         tasks = session.pending.record(sample(session))

@@ -9,7 +9,7 @@ import pytest
 from support.batches import entry, task, turn
 from support.kept import whole
 from support.player import expert_player
-from support.sessions import batch, do, iterate, opened, shaped
+from support.sessions import batch, do, iterate, opened, played, shaped
 
 from coevo.configs.bank.retrieval_config import TfidfConfig
 from coevo.configs.load.load import load_recipe
@@ -21,9 +21,8 @@ from coevo.memory.writers.writer import Proposal
 from coevo.records.draws import key
 from coevo.records.entry import entry_id
 from coevo.records.episode import Episode
-from coevo.tasks.iteration.trial_groups import group_of
 from coevo.tasks.play.retrieve import Retrieved
-from coevo.tasks.play.treatment_groups import TreatmentGroups, inserted
+from coevo.tasks.play.treatment_groups import TreatmentGroups, group_name, inserted
 from coevo.tasks.steps.bank_steps import admit
 from coevo.tasks.steps.judge import _lost, weigh
 
@@ -69,8 +68,9 @@ def test_half_of_the_group_of_a_source_task_plays_with_the_candidate(session):
 def test_rewards_of_the_halves_add_up_and_their_cost_is_a_metric(session):
     trial = on_trial(session, true=False)
     session.bank.trials = [trial]
-    episodes = shaped(session, batch(session)).episodes
-    do(session, weigh)
+    drawn, episodes = played(session)
+    episodes = shaped(session, episodes).episodes
+    do(session, weigh, drawn.tried)
     (after,) = session.bank.trials
     mine = [e for e in episodes if e.task.id == trial.tasks[0].id]
     assert after.rewards_with == tuple(e.reward for e in mine if e.replica % 2 == 1)
@@ -81,7 +81,7 @@ def test_rewards_of_the_halves_add_up_and_their_cost_is_a_metric(session):
     assert session.pending.metrics["bank/trial/seen_share"] == 1.0
 
 
-def played(retrieval, candidate, tasks, groups, size):
+def trial_of(retrieval, candidate, tasks, groups, size):
     """Trial of a candidate without any effect; an observation that asks for it comes where an episode is failing."""
     random, bank = np.random.default_rng(0), [entry("mug in safe", keywords="mug safe fine")]
     found, seen = (Retrieved(Index(held, retrieval), key(0)) for held in ([*bank, candidate], bank))
@@ -119,7 +119,7 @@ def test_a_candidate_without_effect_has_no_gap_whoever_sees_it(per, low, high, g
     candidate = entry("wait", keywords="stuck", condition="stuck")
     tasks = [replace(task(n), instruction="stuck" if n % 2 else "fine") for n in range(10)]
     retrieval = TfidfConfig(type="tfidf", k=2, per=per, share=share, step_query="observation")
-    trial = played(retrieval, candidate, tasks, groups, size)
+    trial = trial_of(retrieval, candidate, tasks, groups, size)
     verdict = judge([candidate], PairedRewards(trial.rewards_with, trial.rewards_without), CONFIG.bank.admission, 1)
     assert (trial.groups, verdict.pairs) == (groups, 8000)
     assert abs(verdict.difference) <= 0.02
@@ -143,8 +143,8 @@ def test_candidates_on_trial_are_not_rejected(session):
 
 def test_an_episode_is_compared_with_its_own_half(session):
     session.bank.trials = [trial := on_trial(session, true=True)]
-    episodes = batch(session)
-    groups = {e.id: group_of(session, e) for e in episodes}
+    drawn, episodes = played(session)
+    groups = {e.id: group_name(e, drawn.tried) for e in episodes}
     mine = [e for e in episodes if e.task.id == trial.tasks[0].id]
     assert len({groups[e.id] for e in mine}) == 2
     assert {groups[e.id] for e in mine if e.replica % 2} != {groups[e.id] for e in mine if not e.replica % 2}
