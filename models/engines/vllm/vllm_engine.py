@@ -262,22 +262,8 @@ class VllmEngine:
             replica.close()
 
     def _ask(self, replica: Replica, requests: Sequence[Request]) -> list[dict[str, Any]]:
-        return replica.complete(self._body(requests)) if requests else []
-
-    def _body(self, requests: Sequence[Request]) -> dict[str, Any]:
-        sampling = self._sampling
-        body = {
-            "prompt": [request.prompt_ids for request in requests],
-            "max_tokens": sampling.max_new_tokens,
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "top_k": sampling.top_k,
-            "stop_token_ids": self._ends,
-            "logprobs": 0,
-        }
-        if self._config.draws == "keyed":
-            return body | {"seeds": [seed_of(request.key) % 2**63 for request in requests]}
-        return body | {"return_token_ids": True, "return_tokens_as_token_ids": True}
+        body = completion_body(requests, self._sampling, self._ends, self._config.draws)
+        return replica.complete(body) if requests else []
 
     def _lay_out(self, policy: Path, former: Weights | None = None) -> Weights:
         number = next(self._numbers)
@@ -303,6 +289,31 @@ class VllmEngine:
             return ServerSettings(str(weights.directory), 0, self._limit, self._sleeps)
         adapters = self.policy.model.peft_config["default"]
         return ServerSettings(self._base, int(adapters.r), self._limit, self._sleeps)
+
+
+def completion_body(
+    requests: Sequence[Request], sampling: SamplingConfig, ends: Sequence[int], draws: str
+) -> dict[str, Any]:
+    """Body of one request to a server, for the prompts of several.
+
+    Args:
+        requests: prompts and keys.
+        sampling: sampling of tokens.
+        ends: ids of the tokens that end an answer.
+        draws: ``rollout.engine.draws``.
+    """
+    body = {
+        "prompt": [request.prompt_ids for request in requests],
+        "max_tokens": sampling.max_new_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "stop_token_ids": list(ends),
+        "logprobs": 0,
+    }
+    if draws == "keyed":
+        return body | {"seeds": [seed_of(request.key) % 2**63 for request in requests]}
+    return body | {"return_token_ids": True, "return_tokens_as_token_ids": True}
 
 
 def check_there(config: VllmEngineConfig, section: str = "rollout.engine") -> None:

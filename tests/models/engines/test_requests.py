@@ -1,15 +1,17 @@
 """Completions: ends of an answer, and its text."""
 
+from contextlib import closing
+
 import pytest
 import torch
 from support.chat import chat
 from support.policies import qwen
 
-from coevo.configs.rollout.engine_config import TransformersEngineConfig
+from coevo.configs.rollout.engine_config import TransformersEngineConfig, VllmEngineConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.models.engines.requests import Request, completions_of, ends_of
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine
-from coevo.models.engines.vllm.vllm_engine import VllmEngine
+from coevo.models.engines.vllm.vllm_engine import VllmEngine, completion_body
 from coevo.models.policy.policy import load, save
 from coevo.records.draws import key
 from coevo.utilities.errors import CoevoError
@@ -36,27 +38,31 @@ def test_every_end_token_of_the_generation_config_ends_an_answer(saved, tmp_path
 
 
 def test_a_server_gets_every_end_token():
-    engine = VllmEngine.__new__(VllmEngine)
     policy = qwen()
     policy.model.generation_config.eos_token_id = [policy.tokenizer.eos_token_id, 9]
-    engine._ends, engine._sampling = ends_of(policy), SamplingConfig()
-    engine._config = type("Config", (), {"draws": "free"})
-    assert engine._body([])["stop_token_ids"] == sorted({policy.tokenizer.eos_token_id, 9})
+    body = completion_body([], SamplingConfig(), ends_of(policy), "free")
+    assert body["stop_token_ids"] == sorted({policy.tokenizer.eos_token_id, 9})
 
 
-def test_a_view_of_servers_asks_them_for_another_sampling():
-    engine = VllmEngine.__new__(VllmEngine)
-    engine._ends, engine._sampling, engine._limit = [1], SamplingConfig(temperature=0.8, max_new_tokens=5), 64
-    engine._config, engine._replicas = type("Config", (), {"draws": "keyed"}), ["server"]
-    view = engine.with_sampling(SamplingConfig(temperature=0.3, top_p=0.9, top_k=7, max_new_tokens=30))
+@pytest.mark.parametrize("draws", ["keyed", "free"])
+def test_a_server_is_asked_for_the_sampling(draws):
+    own, other = SamplingConfig(), SamplingConfig(temperature=0.3, top_p=0.9, top_k=7, max_new_tokens=30)
     asked = [Request((5, 6), key(0, "x"), "g")]
-    own, other = engine._body(asked), view._body(asked)
-    changed = {name: value for name, value in other.items() if own[name] != value}
+    before, after = (completion_body(asked, sampling, [1], draws) for sampling in (own, other))
+    changed = {name: value for name, value in after.items() if before[name] != value}
     assert changed == {"temperature": 0.3, "top_p": 0.9, "top_k": 7, "max_tokens": 30}
-    assert (engine.longest_prompt, view.longest_prompt) == (59, 34)
-    assert view.replicas is engine.replicas
-    with pytest.raises(CoevoError, match="70 tokens, but the policy attends to 64"):
-        view.generate([Request(tuple(range(40)), key(0, "x"), "g")])
+
+
+def test_a_view_of_servers_has_another_sampling(tmp_path):
+    save(qwen(), tmp_path / "policy")
+    config = VllmEngineConfig(type="vllm", urls=("http://127.0.0.1:9",), max_model_len=64)
+    sampling, longer = SamplingConfig(max_new_tokens=5), SamplingConfig(max_new_tokens=30)
+    with closing(VllmEngine(tmp_path / "policy", config, sampling, tmp_path / "servers")) as engine:
+        view = engine.with_sampling(longer)
+        assert (engine.longest_prompt, view.longest_prompt) == (59, 34)
+        assert view.replicas is engine.replicas
+        with pytest.raises(CoevoError, match="70 tokens, but the policy attends to 64"):
+            view.generate([Request(tuple(range(40)), key(0, "x"), "g")])
 
 
 def test_marks_of_a_tool_call_stay_in_the_text_and_ends_do_not():

@@ -15,7 +15,7 @@ from coevo.configs.rollout.engine_config import TransformersEngineConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.models.engines.requests import Request, ends_of
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine
-from coevo.models.engines.vllm.vllm_engine import VllmEngine
+from coevo.models.engines.vllm.vllm_engine import completion_body
 from coevo.models.policy.ends import deviating_marks, template_end
 from coevo.models.policy.policy import scratch
 from coevo.models.policy.tokenizers import TEMPLATE
@@ -92,10 +92,7 @@ def test_an_answer_ends_with_the_token_of_the_template_in_both_engines():
     engine = TransformersEngine(policy, TransformersEngineConfig(), SamplingConfig(max_new_tokens=6, top_k=1))
     (completion,) = engine.generate([Request(prompt, key(0, "x"), "g")])
     assert (completion.token_ids, completion.finished, completion.text) == ((end,), True, "")
-    server = VllmEngine.__new__(VllmEngine)
-    server._ends, server._sampling = ends_of(policy), SamplingConfig()
-    server._config = type("Config", (), {"draws": "free"})
-    assert end in server._body([])["stop_token_ids"]
+    assert end in completion_body([], SamplingConfig(), ends_of(policy), "free")["stop_token_ids"]
 
 
 def test_a_template_without_an_end_token_is_a_notice(tmp_path):
