@@ -3,11 +3,16 @@
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
+from traceback import walk_tb
 from typing import Generic, TypeVar
 
 from coevo.utilities.errors import ConfigError, nearest
 
 PartT = TypeVar("PartT")
+MAX_MESSAGE_CHARS = 400
+"""Most characters of another package's message."""
+_OUTSIDE: set[str] = set()
+"""Packages and modules that parts were imported from, coevo's own aside."""
 
 
 class Registry(Generic[PartT]):
@@ -70,6 +75,7 @@ class Registry(Generic[PartT]):
         except (Exception, SystemExit) as error:  # a module of somebody else may raise anything
             said = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
             raise ConfigError(f"{self._setting} = {name!r}: {module} raises {said} when imported; mend it") from error
+        _OUTSIDE.update({module.partition(".")[0]} - {"coevo"})
         part: PartT | None = getattr(home, attribute, None)
         if part is None:
             near = nearest(attribute, (each for each in vars(home) if not each.startswith("_")))
@@ -84,3 +90,14 @@ class Registry(Generic[PartT]):
 def installed(group: str) -> dict[str, str]:
     """``package.module:attribute`` of each part that installed packages register, by name; nothing is imported."""
     return {entry.name: f"{entry.module}:{entry.attr}" for entry in entry_points(group=group)}
+
+
+def part_fault(error: BaseException) -> str | None:
+    """One line for an error that a part of another package raised: where, and what; None for every other error."""
+    frames = walk_tb(error.__traceback__)
+    inside = [each for each in frames if str(each[0].f_globals.get("__name__")).partition(".")[0] in _OUTSIDE]
+    if not inside:
+        return None
+    frame, line = inside[-1]
+    said = " ".join(f"{type(error).__name__}: {error}"[:MAX_MESSAGE_CHARS].split()).removesuffix(":")
+    return f"{frame.f_code.co_filename}, line {line}, in {frame.f_code.co_qualname}: {said}: mend this part"

@@ -41,6 +41,7 @@ from coevo.flows.console.interrupt import heeded
 from coevo.flows.console.options import WorkspaceOption, standing_in
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.extras import missing_extra
+from coevo.utilities.part_registry import part_fault
 from coevo.utilities.system_faults import fault
 
 app = typer.Typer(
@@ -119,7 +120,7 @@ def _run(arguments: Sequence[str]) -> None:
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except Exception as error:
-        said = fault(error) or missing_extra(error)
+        said = fault(error) or missing_extra(error) or part_fault(error)
         if said is None:
             raise
         _stop(said)

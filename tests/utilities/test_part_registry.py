@@ -1,5 +1,6 @@
 """The registry of parts, and the tables of the rooms that use it."""
 
+import json
 import subprocess
 import sys
 from typing import get_args, get_type_hints
@@ -22,7 +23,7 @@ from coevo.models.rewards import REWARDS
 from coevo.models.rewards.rewards import Rewards
 from coevo.tasks.schedule import SCHEDULES, Phase
 from coevo.utilities.errors import ConfigError
-from coevo.utilities.part_registry import Registry
+from coevo.utilities.part_registry import Registry, part_fault
 
 UNIONS = {
     "update.reward.type": (REWARDS, [RewardConfig], Rewards),
@@ -114,3 +115,34 @@ def test_a_part_that_cannot_be_had_is_one_line_with_a_remedy(rewards, name, mess
 def test_no_name_is_suggested_where_none_is_near():
     with pytest.raises(ConfigError, match=r"^a = 'zzz': no such part. Choose one of first, second$"):
         Registry("a", {"second": "b:c", "first": "d:e"}, "coevo.nothing").load("zzz")
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "where", "said"),
+    [
+        ("raise ValueError('no  such\\nrow')", 4, "Broken.write", "ValueError: no such row"),
+        ("return {}['mug']", 4, "Broken.write", "KeyError: 'mug'"),
+        ("return self.help()", 7, "Broken.help", "ZeroDivisionError: division by zero"),
+        ("return json.loads('{')", 4, "Broken.write", "JSONDecodeError: Expecting property name enclosed in"),
+        ("return sorted([1], key=lambda n: n / 0)", 4, "Broken.write.<locals>.<lambda>", "ZeroDivisionError: division"),
+        ("raise ValueError('x' * 10**6)", 4, "Broken.write", "ValueError: xxx"),
+    ],
+)
+def test_an_error_of_a_part_is_one_line_that_names_its_place(tmp_path, monkeypatch, body, line, where, said):
+    source = f"import json\nclass Broken:\n    def write(self):\n        {body}\n"
+    (tmp_path / "my_broken.py").write_text(f"{source}\n    def help(self):\n        return 1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    broken = Registry("bank.writer.type", {}).imported("my_broken:Broken", "my_broken:Broken")
+    with pytest.raises((ArithmeticError, LookupError, ValueError)) as found:
+        broken().write()
+    told = part_fault(found.value)
+    assert told.startswith(f"{tmp_path}/my_broken.py, line {line}, in {where}: {said}")
+    assert told.endswith(": mend this part") and told.isprintable() and len(told) < 1000
+    sys.modules.pop("my_broken")
+
+
+def test_an_error_of_coevo_or_of_a_library_is_none_of_a_part():
+    for raising in (lambda: Registry("a", {}).load("b"), lambda: json.loads("{")):
+        with pytest.raises((ConfigError, ValueError)) as found:
+            raising()
+        assert part_fault(found.value) is None

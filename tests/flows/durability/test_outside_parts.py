@@ -83,6 +83,17 @@ def test_a_writer_from_outside_asks_the_language_model_of_its_section(tmp_path, 
     assert last["metrics"]["cost/writing/questions"] > 0
 
 
+def test_an_error_inside_a_part_is_one_line_that_names_its_place(tmp_path, workspace):
+    broken = outside.WRITER.replace("if episode.success and episode.turns:", "if episode.turns['first']:")
+    (tmp_path / "my_broken.py").write_text(broken, encoding="utf-8")
+    run = ("run", "homerules-coevo-rl", "iterations=1", "seed=5", *SMALL, "bank.every=1", f"python_path=[{tmp_path}]")
+    done = coevo(*run, "bank.writer={type: 'my_broken:Feedback'}", "--name", "broken", workspace=workspace)
+    line = broken.splitlines().index("            if episode.turns['first']:") + 1
+    assert done.returncode == 2
+    assert f"{tmp_path}/my_broken.py, line {line}, in Feedback.write: TypeError: tuple indices must be" in done.stderr
+    assert done.stderr.strip().endswith(": mend this part") and "Traceback" not in done.stderr
+
+
 def test_a_whole_run_with_parts_of_an_installed_distribution(tmp_path, prefect_url):
     """Named by their entry points; no setting names a folder."""
     (tmp_path / "site").mkdir()
