@@ -58,7 +58,8 @@ def log_capital(pairs: Floats, mean: Floats, second: Floats, least: float) -> Fl
     """Logarithm of the capital of a bet against "the mean of u is at most ``least``", after the last look.
 
     A look is known by its moments. Of all samples with these, the one with values at 0 and at second / mean alone earns
-    least, since the third derivative of the logarithm is positive; the capital of that one is counted.
+    least, since the third derivative of the logarithm is positive; the capital of that one is counted. So a pair far
+    above the others of a small look may lower the bound: it adds to the variance as well as to the mean.
 
     Args:
         pairs: (..., looks) pairs of each look of each life.

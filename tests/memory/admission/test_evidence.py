@@ -69,12 +69,13 @@ def test_a_sample_earns_at_least_what_its_moments_say(gains, least):
 
 
 @given(samples, st.sampled_from([0.75, 0.95, 0.99]))
-def test_a_bound_lies_on_its_side_of_the_mean_and_grows_with_every_better_pair(gains, level):
-    found = look(gains)
+def test_a_bound_lies_on_its_side_of_the_mean_and_tightens_with_more_of_the_same_pairs(gains, level):
+    found, twice = look(gains), look([*gains, *gains])
     low, high = lower_bound([found], level), upper_bound([found], level)
     assert -1 <= low <= found.difference + 1e-9
     assert found.difference - 1e-9 <= high <= 1
-    assert lower_bound([look([*gains, 1.0])], level) >= low - 1e-9
+    assert lower_bound([twice], level) >= low - 1e-9
+    assert upper_bound([twice], level) <= high + 1e-9
 
 
 KINDS = ("coupled", "independent", "opposed", "graded")

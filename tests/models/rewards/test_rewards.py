@@ -88,8 +88,7 @@ def test_baselines_never_fall_and_belong_to_their_task():
 
 @pytest.mark.parametrize("kind", [CAPABILITY, ProgressGuidedConfig(type="progress-guided", gamma=0.5)])
 def test_progress_that_exceeds_the_baseline_by_rounding_is_no_gain(kind):
-    progress, below = 1.0, sum([0.1] * 10)
-    assert below < progress
+    progress, below = 1.0, float(np.nextafter(1.0, 0.0))
     episode = played(rewards=(0.0,), success=True, progress=progress)
     _, rewards = worth([episode], kind, baselines={episode.task.id: below})
     assert rewards.shaping.tolist() == [0.0]
