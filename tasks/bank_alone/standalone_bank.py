@@ -212,7 +212,7 @@ class StandaloneBank(BankReader):
             if not checked:
                 return []
             names = self._store.trajectories.write(now.revision.number + 1, checked)
-            change, note = BankChange(stats=_counted(now.stats, episodes)), counted(len(names), "new trajectory")
+            change, note = BankChange(stats=_counted(now.stats, episodes)), counted(len(names), "new attempt")
             self._store.commit(now, "record", note, change, Waiting(trajectories=(*waiting, *names)))
             return names
 
@@ -250,7 +250,7 @@ class StandaloneBank(BankReader):
                 fresh = self._fresh(now, self._unknown(now, {each.id: each for each in found.entries}.values()))
                 left = tuple(name for name in now.revision.trajectories if name not in found.read)
                 waits = Waiting((*now.revision.candidates, *fresh), left)
-                note = f"{counted(len(fresh), 'new candidate')} from {counted(len(found.read), 'trajectory')}"
+                note = f"{counted(len(fresh), 'new candidate')} from {counted(len(found.read), 'attempt')}"
                 self._store.commit(now, "write", note, BankChange(), waits)
             forget_answers(self._store.path)
         names = tuple(entry.id for entry in fresh)
