@@ -11,7 +11,7 @@ from coevo.memory.retrieval.index import Hit, Index
 from coevo.memory.similarity import SimilarityIndex
 from coevo.memory.stats import Stats
 from coevo.memory.validate import shortened
-from coevo.records.entry import Entry, Verdict
+from coevo.records.entry import Entry, Verdict, wording
 from coevo.tasks.bank_alone.bank_revisions import BankRevision
 from coevo.tasks.bank_alone.new_lesson import ScopeName, scope_text
 from coevo.utilities.errors import CoevoError
@@ -57,7 +57,7 @@ def bank_health(entries: Iterable[Entry], stats: Mapping[str, Stats], gains: Map
     contradictions, duplicates = [], []
     for one, other, alike in _similar(active):
         opposed = gains.get(one.id, 0.0) * gains.get(other.id, 0.0) < 0
-        if opposed and one.condition == other.condition:
+        if opposed and wording(one.condition) == wording(other.condition):
             contradictions.append((one.id, other.id, alike))
         elif alike >= DUPLICATE:
             duplicates.append((one.id, other.id, alike))
@@ -163,6 +163,14 @@ class BankReader(Retriever):
         """Active entries, the last edited first."""
         return list(self._now().index.library.entries)
 
+    def entry(self, name: str) -> Entry:
+        """The active entry with an id.
+
+        Raises:
+            CoevoError: there is none.
+        """
+        return active_entry(self._now(), name)
+
     def candidates(self) -> list[Entry]:
         """Lessons that wait to be judged, the first proposed first; retrieval does not return them."""
         return list(self._now().revision.candidates)
@@ -180,7 +188,9 @@ class BankReader(Retriever):
         return bank_health(now.index.library.entries, now.stats, measured_gains(now.view))
 
     def export(self, path: Path | str) -> int:
-        """Write the active entries to a new file (``.jsonl`` or ``.parquet``), which ``coevo bank import`` reads.
+        """Write the active entries to a new file.
+
+        ``.jsonl`` and ``.parquet`` are what ``coevo bank import`` reads, ``.md`` is a skill file for agents and people.
 
         Returns:
             Number of entries.
@@ -195,6 +205,18 @@ class BankReader(Retriever):
 
     def _index(self) -> Index:
         return self._now().index
+
+
+def active_entry(now: BankContent, name: object) -> Entry:
+    """The active entry with an id.
+
+    Raises:
+        CoevoError: there is none.
+    """
+    row = now.index.library.row_of.get(name) if isinstance(name, str) else None
+    if row is None:
+        raise CoevoError(f"{shortened(name)} is no active entry: `entries()` lists them with their ids")
+    return now.index.library.entries[row]
 
 
 def require_k(k: object) -> None:

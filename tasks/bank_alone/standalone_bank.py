@@ -19,7 +19,7 @@ from coevo.memory.bank.diff import BankDiff, diff
 from coevo.memory.stats import Stats
 from coevo.memory.validate import shortened
 from coevo.records.entry import Entry
-from coevo.tasks.bank_alone.bank_reader import BankContent, BankReader, require_k
+from coevo.tasks.bank_alone.bank_reader import BankContent, BankReader, active_entry, require_k
 from coevo.tasks.bank_alone.bank_revisions import BankRevision
 from coevo.tasks.bank_alone.bank_store import BankStore, Waiting
 from coevo.tasks.bank_alone.chat_trajectory import ChatTrajectory, checked_trajectory
@@ -169,7 +169,7 @@ class StandaloneBank(BankReader):
         """
         judge = _judge(replay, replays, confidence, rewards)
         with self._store.writing() as now:
-            found = judge.measure(now, [_active(now, name) for name in entries])
+            found = judge.measure(now, [active_entry(now, name) for name in entries])
             if found:
                 self._store.commit(now, "measure", counted(len(found), "measurement"), BankChange(left_out=found))
             return list(found)
@@ -268,7 +268,7 @@ class StandaloneBank(BankReader):
             CoevoError: there is no such active entry, or reason or name are empty or too long.
         """
         with self._store.writing() as now:
-            found, number = _active(now, entry), now.revision.number + 1
+            found, number = active_entry(now, entry), now.revision.number + 1
             said = ruling(found, reason, by, number)
             change = BankChange((replace(found, retired=number),), operations=(said,))
             self._store.commit(now, "retire", f"{found.id}: {said.reason}", change)
@@ -348,17 +348,10 @@ def _judge(replay: "ReplayFunction", replays: int, confidence: float, rewards: t
     return BankJudge(replay, replays, confidence, rewards)
 
 
-def _active(now: BankContent, name: str) -> Entry:
-    row = now.index.library.row_of.get(name) if isinstance(name, str) else None
-    if row is None:
-        raise CoevoError(f"{shortened(name)} is no active entry: `entries()` lists them with their ids")
-    return now.index.library.entries[row]
-
-
 def _episode(now: BankContent, seen: object) -> tuple[set[str], bool]:
     match seen:
         case (Iterable() as names, success) if success in (True, False) and not isinstance(names, str):
-            return {_active(now, name).id for name in names}, bool(success)
+            return {active_entry(now, name).id for name in names}, bool(success)
     raise CoevoError(f"{shortened(seen)} is no outcome: write ([id, ...], True or False)")
 
 

@@ -1,4 +1,4 @@
-"""Whatever the text of a lesson, a Markdown parser finds it as it was written, and no other structure than the file's."""
+"""Whatever the text of a lesson, a Markdown parser finds it as it was written, and no structure but the file's."""
 
 from dataclasses import replace
 
@@ -15,7 +15,8 @@ from coevo.records.inert import flaw, shown
 from coevo.utilities.errors import CoevoError
 
 HOSTILE = (
-    "# heading", "## Scope \"root\"", "```", "~~~ sh", "---", "===", "- item", "+ item", "* item", "1. item", "12) item",
+    "# heading", "## Scope \"root\"", "```", "~~~ sh", "---", "===", "- item", "+ item", "* item", "1. item",
+    "12) item",
     "> quote", "[text](http://evil.example)", "![pixel](http://evil.example/a.png)", "<script>alert(1)</script>",
     "<!-- comment", "&lt;b&gt;", "`code`", "**bold**", "_it_ a_b_c", "| a | b |", "\\", "a\\", "~~gone~~", "[x] done",
     "[a]: http://evil.example", "$x$", ": definition", "<http://evil.example>", "\x1b[31mred", "a\nb", "\u202eabc",
