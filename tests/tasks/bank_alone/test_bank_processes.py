@@ -9,6 +9,7 @@ import time
 import pytest
 
 import coevo
+from benchmarks.running.bank_alone import measure_readers
 from coevo.utilities.errors import CoevoError
 
 WRITER = """
@@ -106,3 +107,10 @@ def test_a_second_writer_is_refused_and_readers_are_not(tmp_path):
     bank.learn(replay, replays=8)
     other.add(["afterwards"])
     assert len(bank.retrieve("afterwards")) == 1
+
+
+@pytest.mark.full
+def test_none_of_eight_readers_is_stale_or_sees_half_a_revision_while_one_process_writes(tmp_path):
+    found = measure_readers(tmp_path, seconds=5.0)
+    assert (found["readers"], found["stale"], found["torn"]) == (8, 0, 0)
+    assert found["revisions"] >= 5 and found["reads"] >= 100
