@@ -24,7 +24,7 @@ _FORM = re.compile(r"bank_(?P<names>[A-Za-z0-9_-]{0,20000})\.(?P<mac>[0-9a-f]{64
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a token opens.
+    """Scopes that a token opens.
 
     Attributes:
         names: of user, agent or task, which every scope of its requests has; none opens all scopes.
@@ -78,7 +78,7 @@ class BankTokens:
         return f"bank_{stated}.{self._mac(stated)}"
 
     def grant(self, token: str) -> Grant | None:
-        """What a token opens; None if it is not one of this bank."""
+        """The grant of a token; None if it is not one of this bank."""
         found = _FORM.fullmatch(token)
         if found is None or not hmac.compare_digest(found["mac"], self._mac(found["names"])):
             return None

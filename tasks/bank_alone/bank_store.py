@@ -27,8 +27,8 @@ class BusyError(CoevoError):
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """What waits for a decision from a revision on; None for what stays as it was.
+class UndecidedItems:
+    """Candidates and trajectories that wait from a revision on; None for those that stay as they were.
 
     Attributes:
         candidates: lessons that wait to be judged.
@@ -39,7 +39,7 @@ class Waiting:
     trajectories: tuple[str, ...] | None = None
 
 
-KEPT = Waiting()
+KEPT = UndecidedItems()
 """All that waits stays."""
 
 
@@ -120,7 +120,9 @@ class BankStore:
                 raise BusyError(f"{self.path}: another process writes lessons: try again when it has finished")
             yield
 
-    def commit(self, before: BankContent, action: str, note: str, change: BankChange, waiting: Waiting = KEPT) -> None:
+    def commit(
+        self, before: BankContent, action: str, note: str, change: BankChange, waiting: UndecidedItems = KEPT
+    ) -> None:
         """Write a change of the newest revision as the next one, within ``writing``.
 
         Args:

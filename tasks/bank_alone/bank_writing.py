@@ -50,7 +50,7 @@ class _WriterChoice(Config):
 
 @dataclass(frozen=True, slots=True)
 class WriterReport:
-    """What a writer made of the trajectories that waited.
+    """Outcome of a call of a writer.
 
     Attributes:
         candidates: ids of the new candidates.

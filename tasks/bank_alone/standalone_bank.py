@@ -21,7 +21,7 @@ from coevo.memory.validate import shortened
 from coevo.records.entry import Entry
 from coevo.tasks.bank_alone.bank_reader import BankContent, BankReader, active_entry, require_k
 from coevo.tasks.bank_alone.bank_revisions import BankRevision
-from coevo.tasks.bank_alone.bank_store import BankStore, Waiting
+from coevo.tasks.bank_alone.bank_store import BankStore, UndecidedItems
 from coevo.tasks.bank_alone.chat_trajectory import ChatTrajectory, checked_trajectory
 from coevo.tasks.bank_alone.new_lesson import LessonText, ScopeName, read_lessons
 from coevo.utilities.errors import CoevoError, counted, unknown
@@ -98,7 +98,7 @@ class StandaloneBank(BankReader):
         with self._store.writing() as now:
             fresh = self._fresh(now, self._new(now, lessons, scope))
             if fresh:
-                waits = Waiting(candidates=(*now.revision.candidates, *fresh))
+                waits = UndecidedItems(candidates=(*now.revision.candidates, *fresh))
                 self._store.commit(now, "propose", counted(len(fresh), "new candidate"), BankChange(), waits)
             return [entry.id for entry in fresh]
 
@@ -114,7 +114,7 @@ class StandaloneBank(BankReader):
             waiting = tuple(entry for entry in now.revision.candidates if entry.id not in gone)
             if found:
                 note = f"{counted(len(found), 'lesson')}, without evidence"
-                self._store.commit(now, "add", note, BankChange(tuple(found)), Waiting(candidates=waiting))
+                self._store.commit(now, "add", note, BankChange(tuple(found)), UndecidedItems(candidates=waiting))
             return [entry.id for entry in found]
 
     def learn(
@@ -149,7 +149,7 @@ class StandaloneBank(BankReader):
             if decision.judged:
                 note = f"{len(decision.entries)} of {counted(len(decision.judged), 'candidate')} entered"
                 change = BankChange(decision.entries, judged=decision.judged)
-                self._store.commit(now, "learn", note, change, Waiting(candidates=()))
+                self._store.commit(now, "learn", note, change, UndecidedItems(candidates=()))
             return list(decision.judged)
 
     def measure(
@@ -213,7 +213,7 @@ class StandaloneBank(BankReader):
                 return []
             names = self._store.trajectories.write(now.revision.number + 1, checked)
             change, note = BankChange(stats=_counted(now.stats, episodes)), counted(len(names), "new attempt")
-            self._store.commit(now, "record", note, change, Waiting(trajectories=(*waiting, *names)))
+            self._store.commit(now, "record", note, change, UndecidedItems(trajectories=(*waiting, *names)))
             return names
 
     def trajectories(self) -> list[ChatTrajectory]:
@@ -249,7 +249,7 @@ class StandaloneBank(BankReader):
             with self._store.writing() as now:
                 fresh = self._fresh(now, self._unknown(now, {each.id: each for each in found.entries}.values()))
                 left = tuple(name for name in now.revision.trajectories if name not in found.read)
-                waits = Waiting((*now.revision.candidates, *fresh), left)
+                waits = UndecidedItems((*now.revision.candidates, *fresh), left)
                 note = f"{counted(len(fresh), 'new candidate')} from {counted(len(found.read), 'attempt')}"
                 self._store.commit(now, "write", note, BankChange(), waits)
             forget_answers(self._store.path)
@@ -328,7 +328,7 @@ class StandaloneBank(BankReader):
         return [entry for entry in lessons if entry.id not in known]
 
     def _fresh(self, now: BankContent, lessons: Iterable[Entry]) -> list[Entry]:
-        """Those of these lessons that do not wait yet.
+        """Lessons among these that do not wait yet.
 
         Raises:
             CoevoError: too many would wait.
