@@ -7,13 +7,14 @@ from pathlib import Path
 
 from coevo.memory.bank.bank import BankView
 from coevo.memory.exchange.exchange import write_entries
-from coevo.memory.retrieval.index import Hit, Index
+from coevo.memory.retrieval.index import Hit
 from coevo.memory.similarity import SimilarityIndex
 from coevo.memory.stats import Stats
 from coevo.memory.validate import shortened
 from coevo.records.entry import Entry, Verdict, wording
 from coevo.tasks.bank_alone.bank_revisions import BankRevision
 from coevo.tasks.bank_alone.new_lesson import ScopeName, scope_text
+from coevo.tasks.bank_alone.scoped_index import ScopedIndex
 from coevo.utilities.errors import CoevoError
 
 SIMILAR = 0.8
@@ -105,7 +106,7 @@ class BankContent:
 
     revision: BankRevision
     view: BankView
-    index: Index
+    index: ScopedIndex
     stats: Mapping[str, Stats]
 
 
@@ -116,7 +117,7 @@ class Retriever:
         index: of the entries.
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: ScopedIndex) -> None:
         self._searched = index
 
     def retrieve(self, query: str, scope: ScopeName = "", k: int | None = None) -> list[Hit]:
@@ -139,7 +140,7 @@ class Retriever:
             require_k(k)
         return self._index().search(query, scope_text(scope), k=k)
 
-    def _index(self) -> Index:
+    def _index(self) -> ScopedIndex:
         return self._searched
 
 
@@ -203,7 +204,7 @@ class BankReader(Retriever):
     def _now(self) -> BankContent:
         return self._content
 
-    def _index(self) -> Index:
+    def _index(self) -> ScopedIndex:
         return self._now().index
 
 

@@ -16,6 +16,7 @@ from coevo.records.entry import Entry
 from coevo.tasks.bank_alone.bank_reader import BankContent
 from coevo.tasks.bank_alone.bank_revisions import BankRevision, BankRevisions
 from coevo.tasks.bank_alone.chat_trajectory import TrajectoryFiles
+from coevo.tasks.bank_alone.scoped_index import ScopedIndex
 from coevo.utilities.errors import CoevoError
 
 TABLES, REVISIONS, TRAJECTORIES, LOCK = "tables", "revisions", "trajectories", "lock"
@@ -61,7 +62,7 @@ class BankStore:
 
     def __init__(self, path: Path, config: AnyRetrievalConfig) -> None:
         self.path = path
-        self._shared = Index((), config)  # before anything is written: a model may be missing
+        self._shared = ScopedIndex(Index((), config))  # before anything is written: a model may be missing
         self.revisions = BankRevisions(path / REVISIONS)
         self.trajectories = TrajectoryFiles(path / TRAJECTORIES)
         self._require_bank()
