@@ -1,5 +1,6 @@
 """The application: ``/retrieve``, ``/outcomes``, ``/propose``, ``/record``, ``/mcp``, and ``/ping`` for everybody."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from importlib.util import find_spec
@@ -112,13 +113,7 @@ def _route(
 ) -> Route:
     async def handle(request: Request) -> Response:
         require_json(request)
-        body = await body_of(request, MAX_BODY_BYTES)
-        try:
-            asked = kind.model_validate(from_json(body))
-        except ValidationError as error:
-            raise refusal(422, first_mistake(error)) from None
-        except ValueError as error:
-            raise refusal(422, f"not JSON: {error}") from None
+        asked = await asyncio.to_thread(_parsed, await body_of(request, MAX_BODY_BYTES), kind)
         try:
             return JSONResponse(await act(request.scope[GRANT], asked))
         except CoevoError as error:
@@ -128,6 +123,15 @@ def _route(
             raise refused from None
 
     return Route(path, handle, methods=["POST"])
+
+
+def _parsed(body: bytes, kind: type[RequestT]) -> RequestT:
+    try:
+        return kind.model_validate(from_json(body))
+    except ValidationError as error:
+        raise refusal(422, first_mistake(error)) from None
+    except ValueError as error:
+        raise refusal(422, f"not JSON: {error}") from None
 
 
 async def _alive(_: Request) -> Response:

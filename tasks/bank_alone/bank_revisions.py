@@ -12,7 +12,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from coevo.lineage.atomic_files import write_atomically
 from coevo.memory.bank.change import SCHEMAS
-from coevo.memory.validate import vet
+from coevo.memory.validate import SOURCE, vet
 from coevo.records.entry import Entry
 from coevo.utilities.errors import CoevoError
 
@@ -96,7 +96,8 @@ class BankRevisions:
             raise CoevoError(f"revision {number} does not exist: the last one is {self.latest()}") from None
         except ValidationError as error:
             raise CoevoError(f"{file}: {error.errors()[0]['msg']}: copy it back from a backup") from None
-        if found.number != number or not set(SCHEMAS) == set(found.versions) == set(found.tables):
+        named = all(SOURCE.fullmatch(name) for name in found.trajectories)
+        if found.number != number or not named or not set(SCHEMAS) == set(found.versions) == set(found.tables):
             raise CoevoError(f"{file}: is not revision {number} of a bank: copy it back from a backup")
         for entry in found.candidates:
             vet({**asdict(entry), "sources": list(entry.sources)}, f"{file} candidate {entry.id}")

@@ -239,6 +239,50 @@ def test_a_write_that_is_killed_pays_for_no_answer_twice(bank, tmp_path):
         assert len(requests) == 3  # an answer is used once
 
 
+PRUNING = """
+import os, signal, sys
+import coevo
+from coevo.tasks.bank_alone import bank_store
+bank = coevo.open_bank(sys.argv[1])
+bank_store.surplus = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+bank.prune(2)
+"""
+
+
+def test_a_prune_that_is_killed_leaves_a_bank_that_can_be_pruned_again(bank, tmp_path):
+    for number in range(5):
+        bank.add([f"lesson {number}"])
+    command = [sys.executable, "-c", PRUNING, str(tmp_path / "bank")]
+    assert subprocess.run(command, check=False).returncode < 0
+    for reader in (bank, coevo.open_bank(tmp_path / "bank")):
+        assert [each.number for each in reader.log()] == [4, 5] and len(reader.entries()) == 5
+    size = sum(path.stat().st_size for path in (tmp_path / "bank").rglob("*") if path.is_file())
+    assert bank.prune(2) == 4
+    assert sum(path.stat().st_size for path in (tmp_path / "bank").rglob("*") if path.is_file()) < size
+    assert len(coevo.open_bank(tmp_path / "bank").at(4).entries()) == 4
+
+
+@pytest.mark.parametrize("damage", [b"", b"[{}]", b"[7]", b"\xff", b'[{"id": "1/alone/x/0"}]'])
+def test_a_file_of_trajectories_that_is_damaged_is_one_line(bank, tmp_path, damage):
+    bank.record([attempt()])
+    path = tmp_path / "bank" / "trajectories" / "00000001.json"
+    path.write_bytes(damage)
+    for _ in range(2):
+        with pytest.raises(CoevoError, match="copy the bank back from a backup") as error:
+            bank.trajectories()
+        assert "\n" not in str(error.value)
+        path.unlink(missing_ok=True)
+    assert bank.retrieve("mug") == []  # the rest of the bank can be used
+
+
+def test_a_revision_that_names_no_trajectories_is_damaged(bank, tmp_path):
+    bank.record([attempt()])
+    path = tmp_path / "bank" / "revisions" / "00000001.json"
+    path.write_text(path.read_text().replace("1/alone/", "../alone/"))
+    with pytest.raises(CoevoError, match="is not revision 1 of a bank"):
+        coevo.open_bank(tmp_path / "bank")
+
+
 @pytest.mark.parametrize(
     ("writer", "text"),
     [
