@@ -43,6 +43,21 @@ bank = coevo.open_bank(sys.argv[1])
 bank.propose(["a"])
 bank.learn(lambda memory, lesson, draws: [0.0 for _ in draws])
 bank.retrieve("a")
+talk = [{{"role": "user", "content": "a"}}, {{"role": "assistant", "content": "b"}}]
+bank.record([coevo.ChatTrajectory(talk, 1.0, True)] * 2)
+bank.write(lambda trajectories, memory: ["b"])
+print(*sorted({{{", ".join(map(repr, HEAVY))}}} & sys.modules.keys()))
+"""
+ASK = f"""
+import sys
+import coevo
+bank = coevo.open_bank(sys.argv[1])
+bank.record([coevo.ChatTrajectory([{{"role": "assistant", "content": "b"}}], 1.0, True, task="a")])
+try:
+    model = {{"type": "endpoint", "url": "http://127.0.0.1:9/v1", "model": "m", "retries": 0}}
+    bank.write({{"type": "model-contrast", "model": model}}, warn=lambda line: None)
+except coevo.CoevoError as error:
+    assert "no question of the writer was answered" in str(error)
 print(*sorted({{{", ".join(map(repr, HEAVY))}}} & sys.modules.keys()))
 """
 
@@ -60,6 +75,7 @@ def printed(code, path):
 def test_it_loads_neither_a_trainer_nor_an_orchestrator(tmp_path):
     assert printed(IMPORT, tmp_path) == []
     assert printed(USE, tmp_path) == ["lancedb"]
+    assert printed(ASK, tmp_path) == ["lancedb", "omegaconf"]
 
 
 def test_a_writer_that_is_killed_before_its_commit_leaves_the_revision_before(tmp_path):
