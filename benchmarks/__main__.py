@@ -15,6 +15,7 @@ from benchmarks.gpu import gpu
 from benchmarks.learning import admission_cost, babyai, harmful, homerules, methods, retirement_power, trial_gap
 from benchmarks.mutation import mutants
 from benchmarks.running import (
+    bank_alone,
     before,
     database,
     durability,
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "newcomer": newcomer.run,
     "before": before.run,
     "ui": ui.run,
+    "bank_alone": bank_alone.run,
     "orchestration": orchestration.run,
     "admission": admission_cost.run,
     "harmful": harmful.run,

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from coevo.records.episode import Completion, Episode, Turn
     from coevo.records.task import Panel, Task
     from coevo.records.writing import Question, Reply
+    from coevo.tasks.bank_alone.chat_trajectory import ChatTrajectory
     from coevo.tasks.bank_alone.standalone_bank import open_bank
     from coevo.tasks.checks.environment_check import check_environment
     from coevo.tasks.schedule import Phase, SchedulePart
@@ -91,6 +92,7 @@ _HOME = {
     "coevo.records.entry": ("Entry", "entry_id"),
     "coevo.records.episode": ("Completion", "Episode", "Turn"),
     "coevo.records.task": ("Panel", "Task"),
+    "coevo.tasks.bank_alone.chat_trajectory": ("ChatTrajectory",),
     "coevo.tasks.bank_alone.standalone_bank": ("open_bank",),
     "coevo.tasks.checks.environment_check": ("check_environment",),
 }
@@ -105,6 +107,7 @@ __all__ = [
     "Advantages",
     "Answer",
     "BankQuery",
+    "ChatTrajectory",
     "CoevoError",
     "Completion",
     "Config",

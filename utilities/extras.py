@@ -19,6 +19,7 @@ EXTRAS = {
     "babyai": ("minigrid",),
     "textworld": ("textworld",),
     "embedding": ("sentence_transformers",),
+    "mcp": ("mcp", "mcp_types"),
 }  # fmt: skip
 """Modules that each extra brings."""
 _OF_MODULE = {module: extra for extra, modules in EXTRAS.items() for module in modules}

@@ -54,7 +54,10 @@ class Guard:
         self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
+        """Handle one request, or pass on the start and the end of the server."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
         headers = Request(scope).headers
         answer: ASGIApp
         hosts, origins = headers.getlist("host"), headers.getlist("origin")

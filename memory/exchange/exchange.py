@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from coevo.memory.exchange.parquet_footer import sizes
+from coevo.memory.skill_markdown import skill_markdown
 from coevo.memory.validate import refuse, shortened, vet, vet_columns
 from coevo.records.arrow import ENTRIES, entries_to_table
 from coevo.records.entry import MAX_TEXT_CHARS, TEXTS, Entry, entry_id
@@ -142,6 +143,8 @@ def _plain(batch: pa.RecordBatch, before: int, path: Path) -> Iterator[dict[str,
 
 FORMATS: Mapping[str, Callable[[Path], Iterator[ExchangeRow]]] = {".parquet": parquet_rows, ".jsonl": json_rows}
 """Readers by file suffix."""
+MARKDOWN = ".md"
+"""Suffix of a skill file, which is written and not read back."""
 
 
 @dataclass(frozen=True)
@@ -158,14 +161,14 @@ class Incoming:
 
 
 def write_entries(entries: Iterable[Entry], path: Path) -> int:
-    """Write entries to a new file, Parquet or JSON Lines by its suffix, atomically; return their number.
+    """Write entries to a new file, Parquet, JSON Lines or Markdown by its suffix, atomically; return their number.
 
     An edited entry gets the id of its current wording; among entries with one wording, the last edited is written.
 
     Raises:
         CoevoError: the file exists or cannot be written.
     """
-    _kind(path)
+    _check_name(path, (*FORMATS, MARKDOWN))
     if path.exists():
         raise CoevoError(f"{path}: already there: name a new file")
     worded = {entry_id(entry.scope, entry.strategy): entry for entry in sorted(entries, key=lambda one: one.edited)}
@@ -187,7 +190,8 @@ def read_entries(path: Path) -> Incoming:
     Raises:
         CoevoError: the file is missing, empty or too large, or a row is invalid; names row and field.
     """
-    rows = _kind(path)
+    _check_name(path, (*FORMATS,))
+    rows = FORMATS[path.suffix.lower()]
     if not path.is_file():
         raise CoevoError(f"{path}: no such file: name a file that `coevo bank export` has written")
     if not 0 < path.stat().st_size <= MAX_FILE_BYTES:
@@ -217,16 +221,17 @@ def _write(entries: list[Entry], path: Path, suffix: str) -> None:
     with path.open("wb") as file:
         if suffix == ".parquet":
             pq.write_table(entries_to_table(entries), file, compression="zstd")
+        elif suffix == MARKDOWN:
+            file.write(skill_markdown(entries).encode())
         else:
             file.writelines(f"{json.dumps(asdict(entry), ensure_ascii=False)}\n".encode() for entry in entries)
         file.flush()
         os.fsync(file.fileno())
 
 
-def _kind(path: Path) -> Callable[[Path], Iterator[ExchangeRow]]:
+def _check_name(path: Path, suffixes: Sequence[str]) -> None:
     longest = max((len(part.encode(errors="replace")) for part in path.parts), default=0)
     if longest > MAX_NAME_BYTES or flaw(str(path)):
         raise CoevoError(f"{shortened(str(path))}: cannot name a file: at most {MAX_NAME_BYTES} printable bytes")
-    if path.suffix.lower() not in FORMATS:
-        raise CoevoError(f"{path}: a bank is a file that ends in {' or '.join(FORMATS)}")
-    return FORMATS[path.suffix.lower()]
+    if path.suffix.lower() not in suffixes:
+        raise CoevoError(f"{path}: a bank is a file that ends in {' or '.join(suffixes)}")

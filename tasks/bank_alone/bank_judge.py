@@ -14,11 +14,11 @@ from coevo.memory.admission.replay import PairedRewards, ReplayAdmission, measur
 from coevo.memory.bank.change import Judged
 from coevo.memory.bank_state import Measurements
 from coevo.memory.library import AdmissionState, Library
-from coevo.memory.retrieval.index import Index
 from coevo.memory.validate import shortened
 from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import Entry, entered
 from coevo.tasks.bank_alone.bank_reader import BankContent, Retriever
+from coevo.tasks.bank_alone.scoped_index import ScopedIndex
 from coevo.utilities.errors import CoevoError
 
 ReplayFunction = Callable[[Retriever, Entry, range], Iterable[float]]
@@ -41,7 +41,7 @@ class CheckedReplay:
     """
 
     function: ReplayFunction
-    index: Index
+    index: ScopedIndex
     first: int
     rewards: tuple[float, float]
 
@@ -65,7 +65,7 @@ class CheckedReplay:
             raise CoevoError(f"replay returned {len(rewards)} rewards for {len(draws)} draws: return one per draw")
         return [self._checked(reward, draw) for reward, draw in zip(rewards, draws, strict=True)]
 
-    def _tried(self, trial: Trial) -> Index:
+    def _tried(self, trial: Trial) -> ScopedIndex:
         if not trial.added and not trial.removed:
             return self.index
         gone = {entry.id for entry in (*trial.removed, *trial.added)}

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from coevo.memory.bank.bank import BankView
 from coevo.memory.exchange.exchange import write_entries
-from coevo.memory.retrieval.index import Hit, Index
+from coevo.memory.retrieval.index import Hit
 from coevo.memory.similarity import SimilarityIndex
 from coevo.memory.stats import Stats
 from coevo.memory.validate import shortened
-from coevo.records.entry import Entry, Verdict
+from coevo.records.entry import Entry, Verdict, wording
 from coevo.tasks.bank_alone.bank_revisions import BankRevision
 from coevo.tasks.bank_alone.new_lesson import ScopeName, scope_text
+from coevo.tasks.bank_alone.scoped_index import ScopedIndex
 from coevo.utilities.errors import CoevoError
 
 SIMILAR = 0.8
@@ -57,7 +58,7 @@ def bank_health(entries: Iterable[Entry], stats: Mapping[str, Stats], gains: Map
     contradictions, duplicates = [], []
     for one, other, alike in _similar(active):
         opposed = gains.get(one.id, 0.0) * gains.get(other.id, 0.0) < 0
-        if opposed and one.condition == other.condition:
+        if opposed and wording(one.condition) == wording(other.condition):
             contradictions.append((one.id, other.id, alike))
         elif alike >= DUPLICATE:
             duplicates.append((one.id, other.id, alike))
@@ -105,7 +106,7 @@ class BankContent:
 
     revision: BankRevision
     view: BankView
-    index: Index
+    index: ScopedIndex
     stats: Mapping[str, Stats]
 
 
@@ -116,7 +117,7 @@ class Retriever:
         index: of the entries.
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: ScopedIndex) -> None:
         self._searched = index
 
     def retrieve(self, query: str, scope: ScopeName = "", k: int | None = None) -> list[Hit]:
@@ -139,7 +140,7 @@ class Retriever:
             require_k(k)
         return self._index().search(query, scope_text(scope), k=k)
 
-    def _index(self) -> Index:
+    def _index(self) -> ScopedIndex:
         return self._searched
 
 
@@ -163,6 +164,14 @@ class BankReader(Retriever):
         """Active entries, the last edited first."""
         return list(self._now().index.library.entries)
 
+    def entry(self, name: str) -> Entry:
+        """The active entry with an id.
+
+        Raises:
+            CoevoError: there is none.
+        """
+        return active_entry(self._now(), name)
+
     def candidates(self) -> list[Entry]:
         """Lessons that wait to be judged, the first proposed first; retrieval does not return them."""
         return list(self._now().revision.candidates)
@@ -180,7 +189,9 @@ class BankReader(Retriever):
         return bank_health(now.index.library.entries, now.stats, measured_gains(now.view))
 
     def export(self, path: Path | str) -> int:
-        """Write the active entries to a new file (``.jsonl`` or ``.parquet``), which ``coevo bank import`` reads.
+        """Write the active entries to a new file.
+
+        ``.jsonl`` and ``.parquet`` are what ``coevo bank import`` reads, ``.md`` is a skill file for agents and people.
 
         Returns:
             Number of entries.
@@ -193,8 +204,20 @@ class BankReader(Retriever):
     def _now(self) -> BankContent:
         return self._content
 
-    def _index(self) -> Index:
+    def _index(self) -> ScopedIndex:
         return self._now().index
+
+
+def active_entry(now: BankContent, name: object) -> Entry:
+    """The active entry with an id.
+
+    Raises:
+        CoevoError: there is none.
+    """
+    row = now.index.library.row_of.get(name) if isinstance(name, str) else None
+    if row is None:
+        raise CoevoError(f"{shortened(name)} is no active entry: `entries()` lists them with their ids")
+    return now.index.library.entries[row]
 
 
 def require_k(k: object) -> None:

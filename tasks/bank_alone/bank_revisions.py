@@ -12,7 +12,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from coevo.lineage.atomic_files import write_atomically
 from coevo.memory.bank.change import SCHEMAS
-from coevo.memory.validate import vet
+from coevo.memory.validate import SOURCE, vet
 from coevo.records.entry import Entry
 from coevo.utilities.errors import CoevoError
 
@@ -29,6 +29,7 @@ class BankRevision:
         versions: Lance version of each table.
         tables: content hash of each table.
         candidates: lessons that wait to be judged.
+        trajectories: ids of the trajectories that wait for a writer.
     """
 
     number: int
@@ -37,6 +38,7 @@ class BankRevision:
     versions: dict[str, int]
     tables: dict[str, str]
     candidates: tuple[Entry, ...] = ()
+    trajectories: tuple[str, ...] = ()
 
 
 _READ = TypeAdapter(BankRevision)
@@ -51,9 +53,15 @@ class BankRevisions:
     def latest(self, since: int = -1) -> int:
         """Number of the newest revision, from a known one on; -1 without any."""
         # Asking for the next file costs microseconds, listing all of them milliseconds.
+        if since < 0 or not self._file(since).exists():  # the known one was pruned meanwhile
+            since = self.first() - 1
         while self._file(since + 1).exists():
             since += 1
         return since
+
+    def first(self) -> int:
+        """Number of the oldest revision that is kept; 0 without any."""
+        return min(self._numbers(), default=0)
 
     def require_all(self) -> None:
         """Make sure that no revision is missing before the newest, since it would hide all that follow.
@@ -61,10 +69,17 @@ class BankRevisions:
         Raises:
             CoevoError: one is missing.
         """
-        last = max((int(path.stem) for path in self._folder.glob("*.json") if path.stem.isdecimal()), default=-1)
         latest = self.latest()
-        if latest < last:
+        if latest < max(self._numbers(), default=-1):
             raise CoevoError(f"{self._file(latest + 1)} is missing: copy it back from a backup")
+
+    def prune(self, before: int) -> None:
+        """Remove the revisions before one, the oldest first, so that a kill leaves no gap."""
+        for number in range(self.first(), before):
+            self._file(number).unlink(missing_ok=True)
+
+    def _numbers(self) -> list[int]:
+        return [int(path.stem) for path in self._folder.glob("*.json") if path.stem.isdecimal()]
 
     def read(self, number: int) -> BankRevision:
         """Read a revision.
@@ -76,10 +91,13 @@ class BankRevisions:
         try:
             found = _READ.validate_json(file.read_bytes())
         except FileNotFoundError:
+            if number < self.first():
+                raise CoevoError(f"revision {number} was pruned: the first one is {self.first()}") from None
             raise CoevoError(f"revision {number} does not exist: the last one is {self.latest()}") from None
         except ValidationError as error:
             raise CoevoError(f"{file}: {error.errors()[0]['msg']}: copy it back from a backup") from None
-        if found.number != number or not set(SCHEMAS) == set(found.versions) == set(found.tables):
+        named = all(SOURCE.fullmatch(name) for name in found.trajectories)
+        if found.number != number or not named or not set(SCHEMAS) == set(found.versions) == set(found.tables):
             raise CoevoError(f"{file}: is not revision {number} of a bank: copy it back from a backup")
         for entry in found.candidates:
             vet({**asdict(entry), "sources": list(entry.sources)}, f"{file} candidate {entry.id}")

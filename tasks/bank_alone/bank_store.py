@@ -2,21 +2,46 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from coevo.configs.bank.retrieval_config import AnyRetrievalConfig
 from coevo.lineage.atomic_files import lacking
 from coevo.lineage.lock import if_free
 from coevo.memory.bank.bank import Bank, StoredBank
-from coevo.memory.bank.change import BankChange
+from coevo.memory.bank.change import SCHEMAS, BankChange
+from coevo.memory.bank.table_retention import prove, surplus
 from coevo.memory.retrieval.index import Index
 from coevo.records.entry import Entry
 from coevo.tasks.bank_alone.bank_reader import BankContent
 from coevo.tasks.bank_alone.bank_revisions import BankRevision, BankRevisions
+from coevo.tasks.bank_alone.chat_trajectory import TrajectoryFiles
+from coevo.tasks.bank_alone.scoped_index import ScopedIndex
 from coevo.utilities.errors import CoevoError
 
-TABLES, REVISIONS, LOCK = "tables", "revisions", "lock"
+TABLES, REVISIONS, TRAJECTORIES, LOCK = "tables", "revisions", "trajectories", "lock"
 """Contents of the directory."""
+
+
+class BusyError(CoevoError):
+    """Another process changes the bank."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndecidedItems:
+    """Candidates and trajectories that wait from a revision on; None for those that stay as they were.
+
+    Attributes:
+        candidates: lessons that wait to be judged.
+        trajectories: ids of the trajectories that wait for a writer.
+    """
+
+    candidates: tuple[Entry, ...] | None = None
+    trajectories: tuple[str, ...] | None = None
+
+
+KEPT = UndecidedItems()
+"""All that waits stays."""
 
 
 class BankStore:
@@ -27,16 +52,19 @@ class BankStore:
         config: of retrieval.
 
     Attributes:
+        path: the directory.
         revisions: the records of all revisions.
+        trajectories: the files of the recorded trajectories.
 
     Raises:
         CoevoError: the directory holds something else, or the bank is damaged.
     """
 
     def __init__(self, path: Path, config: AnyRetrievalConfig) -> None:
-        self._path = path
-        self._shared = Index((), config)  # before anything is written: a model may be missing
+        self.path = path
+        self._shared = ScopedIndex(Index((), config))  # before anything is written: a model may be missing
         self.revisions = BankRevisions(path / REVISIONS)
+        self.trajectories = TrajectoryFiles(path / TRAJECTORIES)
         self._require_bank()
         self.revisions.require_all()
         if self.revisions.latest() < 0:
@@ -60,11 +88,11 @@ class BankStore:
             raise CoevoError(f"revision = {number!r}: is no revision: write a whole number from 0 on")
         revision = self.revisions.read(number)
         try:
-            view = StoredBank(self._path / TABLES).at(revision.versions, revision.tables)
+            view = StoredBank(self.path / TABLES).at(revision.versions, revision.tables)
             entries, stats = view.active(), view.stats()
         except CoevoError as error:
             raise CoevoError(
-                f"{self._path}: revision {number} cannot be read: copy the directory back from a backup"
+                f"{self.path}: revision {number} cannot be read: copy the directory back from a backup"
             ) from error
         # An index recognizes entries by identity, so those that are the same cost nothing.
         held = {entry.id: entry for entry in self._shared.library.entries}
@@ -76,27 +104,66 @@ class BankStore:
         """Content of the newest revision, while no other process can add one.
 
         Raises:
-            CoevoError: another process is about to.
+            BusyError: another process is about to.
         """
         with self._locked():
             yield self.newest()
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other process write from trajectories; those that change the bank otherwise may go on.
+
+        Raises:
+            BusyError: another process writes.
+        """
+        with if_free(self.path / ".writing") as free:
+            if not free:
+                raise BusyError(f"{self.path}: another process writes lessons: try again when it has finished")
+            yield
+
     def commit(
-        self, before: BankContent, action: str, note: str, change: BankChange, candidates: tuple[Entry, ...]
+        self, before: BankContent, action: str, note: str, change: BankChange, waiting: UndecidedItems = KEPT
     ) -> None:
-        """Write a change of the newest revision as the next one, within ``writing``."""
-        bank = Bank(self._path / TABLES)
+        """Write a change of the newest revision as the next one, within ``writing``.
+
+        Args:
+            before: the newest revision.
+            action: method that makes the change.
+            note: outcome in a few words.
+            change: of the tables.
+            waiting: candidates and trajectories that wait from now on; None where they stay.
+        """
+        bank = Bank(self.path / TABLES)
         bank.restore(before.revision.versions, before.revision.tables)  # a killed writer may have left more
         bank.merge(change)
-        number = before.revision.number + 1
-        self.revisions.commit(BankRevision(number, action, note, bank.versions(), bank.hashes(), candidates))
+        old = before.revision
+        candidates = old.candidates if waiting.candidates is None else waiting.candidates
+        trajectories = old.trajectories if waiting.trajectories is None else waiting.trajectories
+        self._commit(bank, old.number + 1, action, note, candidates, trajectories)
 
     def roll_back(self, before: BankContent, target: BankRevision) -> None:
         """Write the content of an earlier revision as the next one, within ``writing``."""
-        bank = Bank(self._path / TABLES)
+        bank = Bank(self.path / TABLES)
         bank.restore(target.versions, target.tables)
         number, note = before.revision.number + 1, f"to revision {target.number}"
-        self.revisions.commit(BankRevision(number, "rollback", note, bank.versions(), bank.hashes(), target.candidates))
+        self._commit(bank, number, "rollback", note, target.candidates, target.trajectories)
+
+    def prune(self, before: BankContent, keep: int) -> int:
+        """Remove all but the last revisions, with what only they need, within ``writing``; return the oldest left."""
+        first = max(self.revisions.first(), before.revision.number - keep + 1)
+        staying = [self.revisions.read(number) for number in range(first, before.revision.number + 1)]
+        kept = {name: {each.versions[name]: each.tables[name] for each in staying} for name in SCHEMAS}
+        prove(self.path / TABLES, kept, self.path / ".pruning")
+        self.revisions.prune(first)
+        for path in surplus(self.path / TABLES, kept):
+            path.unlink(missing_ok=True)
+        self.trajectories.remove_except(name for each in staying for name in each.trajectories)
+        return first
+
+    def _commit(
+        self, bank: Bank, number: int, action: str, note: str, candidates: tuple[Entry, ...], waiting: tuple[str, ...]
+    ) -> None:
+        self.revisions.commit(BankRevision(number, action, note, bank.versions(), bank.hashes(), candidates, waiting))
 
     def _latest(self, number: int) -> BankContent:
         content = self.read(number)
@@ -105,27 +172,27 @@ class BankStore:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        with if_free(self._path / LOCK) as free:
+        with if_free(self.path / LOCK) as free:
             if not free:
-                raise CoevoError(f"{self._path}: another process changes this bank: try again when it has finished")
+                raise BusyError(f"{self.path}: another process changes this bank: try again when it has finished")
             yield
 
     def _require_bank(self) -> None:
         try:
-            self._path.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
             # Hidden files are those of file managers, and of a creation that was killed.
-            visible = {path.name for path in self._path.iterdir() if not path.name.startswith(".")}
-            others = visible - {TABLES, REVISIONS, LOCK}
+            visible = {path.name for path in self.path.iterdir() if not path.name.startswith(".")}
+            others = visible - {TABLES, REVISIONS, TRAJECTORIES, LOCK}
         except OSError as error:
-            raise CoevoError(f"{self._path}: {error.strerror}: name a directory that can be written to") from None
+            raise CoevoError(f"{self.path}: {error.strerror}: name a directory that can be written to") from None
         if others:
-            raise CoevoError(f"{self._path}: is no bank, it holds {min(others)!r}: name a new or an empty directory")
+            raise CoevoError(f"{self.path}: is no bank, it holds {min(others)!r}: name a new or an empty directory")
 
     def _create(self) -> None:
-        missing = lacking(self._path)
+        missing = lacking(self.path)
         if missing is not None:
-            raise CoevoError(f"{self._path}: its file system has no {missing}: name a directory on another one")
+            raise CoevoError(f"{self.path}: its file system has no {missing}: name a directory on another one")
         with self._locked():
             if self.revisions.latest() < 0:
-                bank = Bank(self._path / TABLES)
+                bank = Bank(self.path / TABLES)
                 self.revisions.commit(BankRevision(0, "create", "", bank.versions(), bank.hashes()))

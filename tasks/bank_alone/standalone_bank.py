@@ -1,6 +1,7 @@
 """A bank that stands alone: a directory that one process at a time changes while any number read it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,14 +19,16 @@ from coevo.memory.bank.diff import BankDiff, diff
 from coevo.memory.stats import Stats
 from coevo.memory.validate import shortened
 from coevo.records.entry import Entry
-from coevo.tasks.bank_alone.bank_reader import BankContent, BankReader, require_k
+from coevo.tasks.bank_alone.bank_reader import BankContent, BankReader, active_entry, require_k
 from coevo.tasks.bank_alone.bank_revisions import BankRevision
-from coevo.tasks.bank_alone.bank_store import BankStore
+from coevo.tasks.bank_alone.bank_store import BankStore, UndecidedItems
+from coevo.tasks.bank_alone.chat_trajectory import ChatTrajectory, checked_trajectory
 from coevo.tasks.bank_alone.new_lesson import LessonText, ScopeName, read_lessons
 from coevo.utilities.errors import CoevoError, counted, unknown
 
 if TYPE_CHECKING:
     from coevo.tasks.bank_alone.bank_judge import BankJudge, ReplayFunction
+    from coevo.tasks.bank_alone.bank_writing import LessonWriter, WriterReport
 
 RETRIEVALS: dict[str, type[TfidfConfig | Bm25Config | EmbeddingConfig | TfidfEmbeddingConfig]] = {
     "tfidf": TfidfConfig,
@@ -37,6 +40,8 @@ RETRIEVALS: dict[str, type[TfidfConfig | Bm25Config | EmbeddingConfig | TfidfEmb
 
 MOST_CANDIDATES = 1000
 """Most lessons that wait to be judged: each revision's file holds them."""
+MAX_WAITING_TRAJECTORIES = 1000
+"""Most trajectories that wait for a writer."""
 
 
 def open_bank(path: Path | str, retrieval: str = "tfidf", k: int = 8) -> "StandaloneBank":
@@ -91,14 +96,10 @@ class StandaloneBank(BankReader):
             CoevoError: a lesson is not acceptable, or too many wait; nothing changed.
         """
         with self._store.writing() as now:
-            waiting = now.revision.candidates
-            found = self._new(now, lessons, scope)
-            fresh = [entry for entry in found if entry.id not in {each.id for each in waiting}]
-            if len(waiting) + len(fresh) > MOST_CANDIDATES:
-                raise CoevoError(f"more than {MOST_CANDIDATES} candidates would wait: call learn first")
+            fresh = self._fresh(now, self._new(now, lessons, scope))
             if fresh:
-                candidates = (*waiting, *fresh)
-                self._store.commit(now, "propose", counted(len(fresh), "new candidate"), BankChange(), candidates)
+                waits = UndecidedItems(candidates=(*now.revision.candidates, *fresh))
+                self._store.commit(now, "propose", counted(len(fresh), "new candidate"), BankChange(), waits)
             return [entry.id for entry in fresh]
 
     def add(self, lessons: Sequence[LessonText], scope: ScopeName = "") -> list[str]:
@@ -113,7 +114,7 @@ class StandaloneBank(BankReader):
             waiting = tuple(entry for entry in now.revision.candidates if entry.id not in gone)
             if found:
                 note = f"{counted(len(found), 'lesson')}, without evidence"
-                self._store.commit(now, "add", note, BankChange(tuple(found)), waiting)
+                self._store.commit(now, "add", note, BankChange(tuple(found)), UndecidedItems(candidates=waiting))
             return [entry.id for entry in found]
 
     def learn(
@@ -147,7 +148,8 @@ class StandaloneBank(BankReader):
             decision = judge.decide(now)
             if decision.judged:
                 note = f"{len(decision.entries)} of {counted(len(decision.judged), 'candidate')} entered"
-                self._store.commit(now, "learn", note, BankChange(decision.entries, judged=decision.judged), ())
+                change = BankChange(decision.entries, judged=decision.judged)
+                self._store.commit(now, "learn", note, change, UndecidedItems(candidates=()))
             return list(decision.judged)
 
     def measure(
@@ -167,10 +169,9 @@ class StandaloneBank(BankReader):
         """
         judge = _judge(replay, replays, confidence, rewards)
         with self._store.writing() as now:
-            found = judge.measure(now, [_active(now, name) for name in entries])
+            found = judge.measure(now, [active_entry(now, name) for name in entries])
             if found:
-                change = BankChange(left_out=found)
-                self._store.commit(now, "measure", counted(len(found), "measurement"), change, now.revision.candidates)
+                self._store.commit(now, "measure", counted(len(found), "measurement"), BankChange(left_out=found))
             return list(found)
 
     def outcomes(self, seen: Iterable[tuple[Iterable[str], bool]]) -> None:
@@ -186,8 +187,74 @@ class StandaloneBank(BankReader):
             episodes = [_episode(now, each) for each in seen]
             changed = _counted(now.stats, episodes)
             if changed:
-                change = BankChange(stats=changed)
-                self._store.commit(now, "outcomes", counted(len(episodes), "episode"), change, now.revision.candidates)
+                self._store.commit(now, "outcomes", counted(len(episodes), "episode"), BankChange(stats=changed))
+
+    def record(self, trajectories: Sequence[ChatTrajectory]) -> list[str]:
+        """Keep attempts until ``write`` makes lessons of them, and count the entries that they were shown.
+
+        Args:
+            trajectories: record many at a time, since each call is a revision.
+
+        Returns:
+            Their ids.
+
+        Raises:
+            CoevoError: one is not acceptable, shows an id that is no active entry, or too many wait; nothing changed.
+        """
+        if isinstance(trajectories, ChatTrajectory) or not isinstance(trajectories, Sequence):
+            raise CoevoError(f"trajectories = {shortened(trajectories)}: is no list: write [ChatTrajectory(…), …]")
+        checked = [checked_trajectory(each, f"trajectory {place}") for place, each in enumerate(trajectories)]
+        with self._store.writing() as now:
+            waiting = now.revision.trajectories
+            episodes = [_episode(now, (each.shown, each.success)) for each in checked]
+            if len(waiting) + len(checked) > MAX_WAITING_TRAJECTORIES:
+                raise CoevoError(f"more than {MAX_WAITING_TRAJECTORIES} trajectories would wait: call write first")
+            if not checked:
+                return []
+            names = self._store.trajectories.write(now.revision.number + 1, checked)
+            change, note = BankChange(stats=_counted(now.stats, episodes)), counted(len(names), "new attempt")
+            self._store.commit(now, "record", note, change, UndecidedItems(trajectories=(*waiting, *names)))
+            return names
+
+    def trajectories(self) -> list[ChatTrajectory]:
+        """Trajectories that wait for a writer, the first recorded first."""
+        return self._store.trajectories.read(self._now().revision.trajectories)
+
+    def write(self, writer: "LessonWriter", warn: Callable[[str], None] = warnings.warn) -> "WriterReport":
+        """Let a writer propose lessons from the trajectories that wait; ``learn`` decides which of them enter.
+
+        Other processes may change the bank meanwhile. Each trajectory is read once.
+
+        Args:
+            writer: ``writer(trajectories, memory)``, called once per scope, which returns lessons as ``propose`` takes
+                them; or settings of a writer that asks a model, such as ``{"type": "model-contrast", "model":
+                {"type": "endpoint", "url": …, "model": …, "key": …}}`` (needs the extra ``train``). Answers that were
+                paid for are used again if the process is killed; ``model.budget`` holds for one call.
+            warn: gets a line about what an endpoint does not do as it is asked.
+
+        Returns:
+            The new candidates, and what became no candidate.
+
+        Raises:
+            CoevoError: writer or lessons are not acceptable, no question was answered, too many candidates would wait,
+                or another process writes; all trajectories wait as before.
+        """
+        from coevo.tasks.bank_alone.bank_writing import WriterReport, forget_answers, written
+
+        with self._store.alone():
+            waiting = self.trajectories()
+            if not waiting:
+                return WriterReport()
+            found = written(writer, waiting, self._now(), self._store.path, warn)
+            with self._store.writing() as now:
+                fresh = self._fresh(now, self._unknown(now, {each.id: each for each in found.entries}.values()))
+                left = tuple(name for name in now.revision.trajectories if name not in found.read)
+                waits = UndecidedItems((*now.revision.candidates, *fresh), left)
+                note = f"{counted(len(fresh), 'new candidate')} from {counted(len(found.read), 'attempt')}"
+                self._store.commit(now, "write", note, BankChange(), waits)
+            forget_answers(self._store.path)
+        names = tuple(entry.id for entry in fresh)
+        return WriterReport(names, len(found.read), found.unanswered, found.rejects)
 
     def retire(self, entry: str, reason: str, by: str = "user") -> None:
         """Take an entry out of use for good: it is not admitted again.
@@ -201,14 +268,32 @@ class StandaloneBank(BankReader):
             CoevoError: there is no such active entry, or reason or name are empty or too long.
         """
         with self._store.writing() as now:
-            found, number = _active(now, entry), now.revision.number + 1
+            found, number = active_entry(now, entry), now.revision.number + 1
             said = ruling(found, reason, by, number)
             change = BankChange((replace(found, retired=number),), operations=(said,))
-            self._store.commit(now, "retire", f"{found.id}: {said.reason}", change, now.revision.candidates)
+            self._store.commit(now, "retire", f"{found.id}: {said.reason}", change)
 
     def log(self) -> list[BankRevision]:
-        """All revisions, the oldest first."""
-        return [self._store.revisions.read(number) for number in range(self._store.newest().revision.number + 1)]
+        """All revisions that are kept, the oldest first."""
+        numbers = range(self._store.revisions.first(), self._store.newest().revision.number + 1)
+        return [self._store.revisions.read(number) for number in numbers]
+
+    def prune(self, keep: int) -> int:
+        """Remove all but the last revisions from the disk, with the trajectories that only they need.
+
+        Args:
+            keep: number of revisions that stay, at least 1.
+
+        Returns:
+            Number of the oldest revision that is left.
+
+        Raises:
+            CoevoError: the number is not acceptable, or a kept revision is damaged; nothing was removed.
+        """
+        if type(keep) is not int or keep < 1:
+            raise CoevoError(f"keep = {shortened(keep)}: write a number of revisions, 1 or more")
+        with self._store.writing() as now:
+            return self._store.prune(now, keep)
 
     def at(self, revision: int) -> BankReader:
         """The bank as it was at a revision, read-only.
@@ -236,8 +321,24 @@ class StandaloneBank(BankReader):
 
     def _new(self, now: BankContent, lessons: Sequence[LessonText], scope: ScopeName) -> list[Entry]:
         """Lessons that the bank does not hold, and that nobody has retired."""
+        return self._unknown(now, read_lessons(lessons, scope, now.revision.number + 1))
+
+    def _unknown(self, now: BankContent, lessons: Iterable[Entry]) -> list[Entry]:
         known = now.index.library.row_of.keys() | barred(now.view)
-        return [entry for entry in read_lessons(lessons, scope, now.revision.number + 1) if entry.id not in known]
+        return [entry for entry in lessons if entry.id not in known]
+
+    def _fresh(self, now: BankContent, lessons: Iterable[Entry]) -> list[Entry]:
+        """Lessons among these that do not wait yet.
+
+        Raises:
+            CoevoError: too many would wait.
+        """
+        waiting = now.revision.candidates
+        waits = {entry.id for entry in waiting}
+        fresh = [entry for entry in lessons if entry.id not in waits]
+        if len(waiting) + len(fresh) > MOST_CANDIDATES:
+            raise CoevoError(f"more than {MOST_CANDIDATES} candidates would wait: call learn first")
+        return fresh
 
 
 def _judge(replay: "ReplayFunction", replays: int, confidence: float, rewards: tuple[float, float]) -> "BankJudge":
@@ -247,17 +348,10 @@ def _judge(replay: "ReplayFunction", replays: int, confidence: float, rewards: t
     return BankJudge(replay, replays, confidence, rewards)
 
 
-def _active(now: BankContent, name: str) -> Entry:
-    row = now.index.library.row_of.get(name) if isinstance(name, str) else None
-    if row is None:
-        raise CoevoError(f"{shortened(name)} is no active entry: `entries()` lists them with their ids")
-    return now.index.library.entries[row]
-
-
 def _episode(now: BankContent, seen: object) -> tuple[set[str], bool]:
     match seen:
         case (Iterable() as names, success) if success in (True, False) and not isinstance(names, str):
-            return {_active(now, name).id for name in names}, bool(success)
+            return {active_entry(now, name).id for name in names}, bool(success)
     raise CoevoError(f"{shortened(seen)} is no outcome: write ([id, ...], True or False)")
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from coevo.flows.cli.bank.bank_serve import serve, token
 from coevo.flows.cli.bank.exchange import export, import_
 from coevo.flows.cli.bank.rejects import rejects
 from coevo.flows.cli.bank.retire import retire
@@ -30,7 +31,11 @@ from coevo.records.entry import Entry
 if TYPE_CHECKING:
     from coevo.memory.stats import RetrievalCounts
 
-app = typer.Typer(help="Show or change the experience bank of a run.", rich_markup_mode=None, add_completion=False)
+app = typer.Typer(
+    help="Show or change the bank of a run, or serve one that stands alone.",
+    rich_markup_mode=None,
+    add_completion=False,
+)
 RevisionArgument = Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions.")]
 
 LOG_COLUMNS = (
@@ -177,6 +182,8 @@ app.command()(rejects)
 app.command()(retire)
 app.command()(export)
 app.command("import")(import_)
+app.command()(serve)
+app.command()(token)
 
 
 def _entry_rows(opened: Reading) -> "tuple[list[dict[str, Any]], RetrievalCounts | None]":

@@ -12,7 +12,7 @@ from coevo.flows.history.revision_reference import reading
 
 def export(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions.")],
-    file: Annotated[Path, typer.Argument(help="New file, .parquet or .jsonl.")],
+    file: Annotated[Path, typer.Argument(help="New file: .parquet, .jsonl, or .md for a skill file.")],
     workspace: WorkspaceOption = None,
 ) -> None:
     """Write the active entries to a file.

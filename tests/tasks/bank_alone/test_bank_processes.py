@@ -9,6 +9,7 @@ import time
 import pytest
 
 import coevo
+from benchmarks.running.bank_alone import measure_readers
 from coevo.utilities.errors import CoevoError
 
 WRITER = """
@@ -42,6 +43,21 @@ bank = coevo.open_bank(sys.argv[1])
 bank.propose(["a"])
 bank.learn(lambda memory, lesson, draws: [0.0 for _ in draws])
 bank.retrieve("a")
+talk = [{{"role": "user", "content": "a"}}, {{"role": "assistant", "content": "b"}}]
+bank.record([coevo.ChatTrajectory(talk, 1.0, True)] * 2)
+bank.write(lambda trajectories, memory: ["b"])
+print(*sorted({{{", ".join(map(repr, HEAVY))}}} & sys.modules.keys()))
+"""
+ASK = f"""
+import sys
+import coevo
+bank = coevo.open_bank(sys.argv[1])
+bank.record([coevo.ChatTrajectory([{{"role": "assistant", "content": "b"}}], 1.0, True, task="a")])
+try:
+    model = {{"type": "endpoint", "url": "http://127.0.0.1:9/v1", "model": "m", "retries": 0}}
+    bank.write({{"type": "model-contrast", "model": model}}, warn=lambda line: None)
+except coevo.CoevoError as error:
+    assert "no question of the writer was answered" in str(error)
 print(*sorted({{{", ".join(map(repr, HEAVY))}}} & sys.modules.keys()))
 """
 
@@ -59,6 +75,7 @@ def printed(code, path):
 def test_it_loads_neither_a_trainer_nor_an_orchestrator(tmp_path):
     assert printed(IMPORT, tmp_path) == []
     assert printed(USE, tmp_path) == ["lancedb"]
+    assert printed(ASK, tmp_path) == ["lancedb", "omegaconf"]
 
 
 def test_a_writer_that_is_killed_before_its_commit_leaves_the_revision_before(tmp_path):
@@ -70,7 +87,7 @@ def test_a_writer_that_is_killed_before_its_commit_leaves_the_revision_before(tm
     for reader in (bank, coevo.open_bank(tmp_path)):
         assert reader.revision == before
         assert [entry.strategy for entry in reader.entries()] == ["kept"]
-    assert bank._store._path == tmp_path and not bank.retrieve("never committed")
+    assert not bank.retrieve("never committed")
     bank.add(["after"])
     assert {entry.strategy for entry in coevo.open_bank(tmp_path).entries()} == {"kept", "after"}
 
@@ -106,3 +123,10 @@ def test_a_second_writer_is_refused_and_readers_are_not(tmp_path):
     bank.learn(replay, replays=8)
     other.add(["afterwards"])
     assert len(bank.retrieve("afterwards")) == 1
+
+
+@pytest.mark.full
+def test_none_of_eight_readers_is_stale_or_sees_half_a_revision_while_one_process_writes(tmp_path):
+    found = measure_readers(tmp_path, seconds=5.0)
+    assert (found["readers"], found["stale"], found["torn"]) == (8, 0, 0)
+    assert found["revisions"] >= 5 and found["reads"] >= 100

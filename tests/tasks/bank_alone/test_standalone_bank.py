@@ -118,7 +118,8 @@ def test_outcomes_and_measurements_make_the_report(bank):
 
 def test_opposite_effects_under_one_condition_contradict_each_other(bank):
     pair = ["heat the mug with the stove", "heat the mug without the stove"]
-    names = bank.add([{"strategy": text, "condition": "heat the mug"} for text in pair])
+    spellings = ("heat the mug", "heat  the mug.")  # of one condition
+    names = bank.add([{"strategy": text, "condition": when} for text, when in zip(pair, spellings, strict=True)])
     other = bank.add([{"strategy": "heat the mug on the stove", "condition": "another day"}])
 
     def replay(memory, lesson, draws):

@@ -1,0 +1,148 @@
+"""The application: ``/retrieve``, ``/outcomes``, ``/propose``, ``/record``, ``/mcp``, and ``/ping`` for everybody."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from coevo.flows.bank_server.bank_service import (
+    BUSY,
+    FAILED,
+    BankRequest,
+    BankService,
+    OutcomesRequest,
+    ProposeRequest,
+    RecallRequest,
+    RecordRequest,
+    first_mistake,
+)
+from coevo.flows.bank_server.bank_tokens import GRANT, BankTokens, Grant
+from coevo.flows.endpoint.origin_guard import Guard, Hosts, answer_of, refusal
+from coevo.flows.endpoint.request_body import body_of, require_json
+from coevo.utilities.errors import CoevoError
+
+MAX_BODY_BYTES = 4 * 2**20
+"""Most bytes of a request."""
+OPEN_PATH = "/ping"
+"""Path that needs no token, since it reveals nothing."""
+RequestT = TypeVar("RequestT", bound=BankRequest)
+
+
+class TokenGuard:
+    """Middleware that refuses requests without a token of the bank, whatever their path.
+
+    Args:
+        app: application that handles all other requests.
+        tokens: of the bank.
+    """
+
+    def __init__(self, app: ASGIApp, tokens: BankTokens) -> None:
+        self._app = app
+        self._tokens = tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        answer = self._app
+        if scope["type"] == "http" and scope["path"] != OPEN_PATH:
+            given = Request(scope).headers.getlist("authorization")
+            kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+            grant = self._tokens.grant(token.strip()) if kind.lower() == "bearer" else None
+            if grant is None:
+                refused = refusal(401, "send a token of this bank: Authorization: Bearer bank_...")
+                refused.headers = {"WWW-Authenticate": "Bearer"}
+                answer = answer_of(refused)
+            else:
+                scope = {**scope, GRANT: grant}
+        await answer(scope, receive, send)
+
+
+def bank_app(service: BankService, tokens: BankTokens, hosts: Hosts) -> Starlette:
+    """Create the application of a bank. With the extra ``mcp`` it has MCP tools, too.
+
+    Args:
+        service: carries requests out; closed with the application.
+        tokens: of the bank.
+        hosts: names that the server answers to.
+    """
+    routes = [
+        Route(OPEN_PATH, _alive),
+        _route("/retrieve", RecallRequest, service.recall, service),
+        _route("/outcomes", OutcomesRequest, service.outcomes, service),
+        _route("/propose", ProposeRequest, service.propose, service),
+        _route("/record", RecordRequest, service.record, service),
+    ]
+    tools = None
+    if offers_mcp():
+        from coevo.flows.bank_server.bank_tools import BankTools
+
+        tools = BankTools(service, MAX_BODY_BYTES)
+        routes.append(Route("/mcp", tools, methods=["POST"]))
+
+    @asynccontextmanager
+    async def running(_: Starlette) -> AsyncIterator[None]:
+        async with tools.running() if tools is not None else nullcontext():
+            yield
+        service.close()
+
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, hosts=hosts), Middleware(TokenGuard, tokens=tokens)],
+        exception_handlers={HTTPException: _refuse, Exception: _fail},
+        lifespan=running,
+    )
+
+
+def offers_mcp() -> bool:
+    """True if the extra ``mcp`` is installed."""
+    return find_spec("mcp") is not None
+
+
+def _route(
+    path: str, kind: type[RequestT], act: Callable[[Grant, RequestT], Awaitable[dict[str, Any]]], service: BankService
+) -> Route:
+    async def handle(request: Request) -> Response:
+        require_json(request)
+        asked = await asyncio.to_thread(_parsed, await body_of(request, MAX_BODY_BYTES), kind)
+        try:
+            return JSONResponse(await act(request.scope[GRANT], asked))
+        except CoevoError as error:
+            status, said = service.refused(error)
+            refused = refusal(status, said)
+            refused.headers = {"Retry-After": "1"} if status == BUSY else None
+            raise refused from None
+
+    return Route(path, handle, methods=["POST"])
+
+
+def _parsed(body: bytes, kind: type[RequestT]) -> RequestT:
+    try:
+        return kind.model_validate(from_json(body))
+    except ValidationError as error:
+        raise refusal(422, first_mistake(error)) from None
+    except ValueError as error:
+        raise refusal(422, f"not JSON: {error}") from None
+
+
+async def _alive(_: Request) -> Response:
+    return Response("\n", media_type="application/json")
+
+
+async def _refuse(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return answer_of(error)
+
+
+async def _fail(_: Request, __: Exception) -> Response:
+    """Answer of one line; the server's log gets the traceback."""
+    return JSONResponse({"error_code": "INTERNAL_ERROR", "message": FAILED}, 500)

@@ -1,0 +1,95 @@
+"""``coevo bank serve`` and ``coevo bank token``: a bank that stands alone, for agents of any kind and language."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from coevo.flows.console import output
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.processes import LOOPBACK
+
+CONNECTIONS = 64
+"""Most concurrent connections; further ones get 503."""
+BankDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of a bank, see `coevo.open_bank`.")]
+
+
+def serve(
+    directory: BankDirectory,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = LOOPBACK,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")] = 0,
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", help="Another name that clients may use for the server.")
+    ] = None,
+    retrieval: Annotated[str, typer.Option(help="tfidf, bm25, embedding or tfidf+embedding.")] = "tfidf",
+    k: Annotated[int, typer.Option(min=0, max=1000, help="Lessons that a query returns.")] = 8,
+) -> None:
+    """Serve a bank that stands alone, over HTTP and MCP, until Ctrl-C.
+
+    Every request needs a token, see `coevo bank token`. POST /retrieve finds lessons, /outcomes counts episodes,
+    /propose puts lessons forward and /record keeps trajectories; /mcp has the tools recall and report_outcome, with the
+    extra mcp. Lessons are judged by a program with `coevo.open_bank`, which may run at the same time.
+
+    Example: coevo bank serve memory --port 8800
+    """
+    import uvicorn
+
+    from coevo.flows.bank_server.bank_app import bank_app, offers_mcp
+    from coevo.flows.bank_server.bank_service import BankService
+    from coevo.flows.bank_server.bank_tokens import BankTokens
+    from coevo.flows.endpoint.origin_guard import hosts_of
+
+    with _listening(host, port) as listener:
+        service = BankService(directory, retrieval, k)
+        app = bank_app(service, BankTokens(directory), hosts_of(host, allow_host or []))
+        quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "lifespan": "on"}
+        config = uvicorn.Config(app, http="h11", ws="none", limit_concurrency=CONNECTIONS, **quiet)
+        name = f"[{host}]" if ":" in host else host
+        output.line(f"Bank {directory}: http://{name}:{listener.getsockname()[1]}")
+        output.line("MCP: /mcp" if offers_mcp() else "MCP is not offered: pip install 'coevo[mcp]'")
+        output.line(f"Tokens: coevo bank token {directory}; Ctrl-C stops the server.")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def token(
+    directory: BankDirectory,
+    user: Annotated[str | None, typer.Option(help="Limit the token to this user.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Limit the token to this agent.")] = None,
+    task: Annotated[str | None, typer.Option(help="Limit the token to this task.")] = None,
+    renew: Annotated[
+        bool, typer.Option("--renew", help="Make all earlier tokens of the bank invalid, at once.")
+    ] = False,
+) -> None:
+    """Print a token for the server of a bank.
+
+    Without a name it opens all scopes. With names it opens the scopes that have them, and lessons without scope can be
+    read; nothing else can be read, written or counted.
+
+    Example: coevo bank token memory --user ann
+    """
+    from coevo.flows.bank_server.bank_tokens import BankTokens
+    from coevo.tasks.bank_alone.standalone_bank import open_bank
+
+    if not directory.is_dir():
+        raise CoevoError(f"{directory}: there is no such directory: `coevo bank serve` makes a bank")
+    open_bank(directory)  # a directory that holds something else is refused
+    tokens = BankTokens(directory)
+    if renew:
+        tokens.renew()
+    names = {"user": user, "agent": agent, "task": task}
+    output.line(tokens.token({name: value for name, value in names.items() if value is not None}))
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        CoevoError: the port is taken, or the host is not of this machine.
+    """
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "is no address of this machine"
+        raise CoevoError(f"{host}:{port}: {reason}: choose another --port or --host") from None
