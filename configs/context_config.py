@@ -39,8 +39,9 @@ class ContextConfig(Config):
     parser: Literal["auto", "label", "tag", "call", "fence", "plain"] = Field(
         default="auto", exclude_if=lambda parser: parser == "auto"
     )
-    """Place of the action in an answer: ``label``: after ``Action:``; ``tag``: ``<action>...</action>``; ``call``: a
-    tool call; ``fence``: a code block; ``plain``: the whole answer; ``auto``: a tool call, a tag or a label."""
+    """Form of an answer: ``auto``: the one that the environment names, else any of a tool call, a tag or a label.
+    Others replace it: ``label``: after ``Action:``; ``tag``: ``<action>...</action>``; ``call``: a tool call;
+    ``fence``: a code block; ``plain``: the whole answer."""
     invalid_limit: int | None = Field(default=None, ge=1, le=10_000, exclude_if=lambda limit: limit is None)
     """Number of answers in a row without a usable action that ends an episode, truncated; null never does."""
     template: dict[Annotated[str, Field(max_length=100)], Option] = Field(

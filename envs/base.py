@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from coevo.configs.base import is_name
 from coevo.envs.failures import EpisodeFailure, attempted, invalid
+from coevo.records.answer_form import AnswerForm, CallForm, OwnForm
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key
 from coevo.records.entry import Entry
@@ -73,13 +74,20 @@ class Guide:
         verbs: first words of all actions, or whole actions where these have no arguments.
         tools: tools that the environment offers as JSON schemas of functions (``name``, ``description``,
             ``parameters``), bare or as OpenAI's interface wraps them; empty if actions are plain text.
-        free: True if any text is an action, as an answer in words is: a prompt then need not name its first word.
+        answer: form of an answer, such as ``coevo.LineForm``: the prompt asks for it, and answers are read in it. If
+            None, prompts ask for a line ``Action: ...``, or for a call where there are tools, and answers are read in
+            whichever form they have.
     """
 
     text: str = ""
     verbs: tuple[str, ...] = ()
     tools: tuple[Mapping[str, Any], ...] = ()
-    free: bool = False
+    answer: AnswerForm | None = None
+
+    @property
+    def takes_any_text(self) -> bool:
+        """True if any text is an action: a prompt then need not name its first word."""
+        return self.answer is not None and self.answer.takes_any_text and not self.verbs
 
 
 NO_GUIDE = Guide()
@@ -169,7 +177,7 @@ class Environment(ABC, Generic[StateT]):
             return guide
         if not isinstance(guide, Guide):
             return invalid("guide", guide)
-        return _unreadable(guide.text) or flawed(guide.tools) or guide
+        return _unreadable(guide.text) or flawed(guide.tools) or _unasked(guide) or guide
 
     def try_step(self, states: Sequence[StateT], actions: Sequence[str]) -> list[Step[StateT] | EpisodeFailure]:
         """Advance a batch as ``step`` does; a failure costs only its own episode.
@@ -298,6 +306,15 @@ def _unreadable(*texts: Any) -> EpisodeFailure | None:
         except UnicodeEncodeError:
             return invalid("text that UTF-8 can encode", text)
     return None
+
+
+def _unasked(guide: Guide) -> EpisodeFailure | None:
+    """Loss for a form that is none, or that does not fit the tools."""
+    form = guide.answer
+    if form is not None and not isinstance(form, AnswerForm):
+        return invalid("form of an answer", form)
+    fits = form is None or isinstance(form, OwnForm) or isinstance(form, CallForm) == bool(guide.tools)
+    return None if fits else invalid("form of calls of tools" if guide.tools else "form without tools", form)
 
 
 def flawed(tools: Any) -> EpisodeFailure | None:

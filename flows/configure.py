@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from coevo.configs.load.load import load_recipe
-from coevo.configs.rows_config import RowsConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.registry import with_panel
 from coevo.lineage.trust import extend_path
@@ -19,7 +18,7 @@ def configure(recipe: str, overrides: Sequence[str] = ()) -> RunConfig:
     Raises:
         CoevoError: the recipe or a setting is not valid, or the environment does not exist.
     """
-    return resolved(with_whole_answers(load_recipe(recipe, overrides)))
+    return resolved(load_recipe(recipe, overrides))
 
 
 def resolved(config: RunConfig) -> RunConfig:
@@ -33,14 +32,3 @@ def resolved(config: RunConfig) -> RunConfig:
     """
     extend_path(config)
     return with_panel(config)
-
-
-def with_whole_answers(config: RunConfig) -> RunConfig:
-    """A new configuration in which the whole answer of a policy is its answer to a row of a table.
-
-    A run with another environment, with tools, with prompts in words, or with a ``context.parser`` stays as it is.
-    """
-    named = "parser" in config.context.model_fields_set or config.context.style == "words"
-    if named or not isinstance(config.env, RowsConfig) or config.env.tools:
-        return config
-    return config.model_copy(update={"context": config.context.model_copy(update={"parser": "plain"})})

@@ -25,6 +25,16 @@ class Fault(StrEnum):
     """The call lacks an argument that its tool requires."""
     REFUSED = "refused by the environment"
     """The environment does not understand the action; the fault of a turn, not of its answer."""
+    UNKNOWN_NAME = "unknown action"
+    """The form's label is followed by a name that the form does not have."""
+    NO_PAYLOAD = "missing payload"
+    """The action is named, but its fence or its labelled text does not follow."""
+    REPEATED = "format repeated"
+    """The answer repeats the format of the prompt and leaves it empty, as in ``Your SQL here``."""
+    SEVERAL_LINES = "more than one line"
+    """The action has several lines, and its form has one."""
+    PARSER_FAILED = "parser failed"
+    """The environment's own parser raised an exception, or returned something else than text."""
     MALFORMED_CALL = "malformed call"
     """The call is not complete JSON, or not an object with a name and arguments."""
 
@@ -39,6 +49,11 @@ REMEDIES: Mapping[str, str] = {
     Fault.UNKNOWN_TOOL: "name every tool in the environment's guide",
     Fault.MISSING_ARGUMENT: "describe each tool's arguments in the environment's guide",
     Fault.REFUSED: "describe the actions in the environment's guide (--dry-run)",
+    Fault.UNKNOWN_NAME: "show each action in examples of the environment's answer form",
+    Fault.NO_PAYLOAD: "show each action in examples of the environment's answer form",
+    Fault.REPEATED: "show filled examples in the environment's answer form",
+    Fault.SEVERAL_LINES: "ask for one line in the guide, or name a BlockForm",
+    Fault.PARSER_FAILED: "mend the parser of the environment's answer form",
     Fault.MALFORMED_CALL: "context.parser, or a larger rollout.sampling.max_new_tokens",
 }
 """Changes that help if a fault is frequent, in at most 63 characters."""

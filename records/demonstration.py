@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from coevo.records.answer_form import AnswerForm
 from coevo.records.entry import Entry
 from coevo.records.episode import Turn
 
@@ -49,6 +50,7 @@ class Moment:
         guide: how to act in this environment, in words; empty if the environment does not say.
         tools: tools that the environment offers, as JSON schemas of functions.
         played: the previous turns with their tokens, if the agent is a policy that played them.
+        form: form of the answer, as the environment names it; None if it names none.
     """
 
     instruction: str
@@ -58,6 +60,7 @@ class Moment:
     guide: str = ""
     tools: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     played: tuple[Turn, ...] = ()
+    form: AnswerForm | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from coevo.envs.rows.row_rewards import RowReward, least_reward, rewards_of
 from coevo.envs.rows.table_splits import rows_by_split, text_of
 from coevo.envs.rows.task_table import Row, TaskTable, load_table
 from coevo.envs.rows.user_functions import reward_function
+from coevo.records.answer_form import WholeForm
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key, extend, generator
 from coevo.records.inert import encodable
@@ -65,7 +66,7 @@ class Rows(Environment[Task]):
         self._pool = FunctionPool((*config.reward, *config.tools), config.tool_seconds, config.workers)
         schemas = [tool.schema for tool in self._tools.values()]
         guidance = config.instructions or (CALLED if schemas else ANSWERED)
-        self._guide = Guide(guidance, tools=(*schemas, ANSWERING) if schemas else (), free=not schemas)
+        self._guide = Guide(guidance, tools=(*schemas, ANSWERING)) if schemas else Guide(guidance, answer=WholeForm())
 
     def task(self, row: Row, split: str) -> Task:
         """Task of a row."""
@@ -145,7 +146,7 @@ class Rows(Environment[Task]):
         drawn = generator(key).choice(len(rows), episodes + drills, replace=True)
         return [
             Demonstration(
-                Moment(text_of(row, self.config.prompt), (), (), START, self._guide.text),
+                Moment(text_of(row, self.config.prompt), (), (), START, self._guide.text, form=self._guide.answer),
                 Answer("", text_of(row, self.config.answer)),
             )
             for row in (rows[index] for index in drawn)

@@ -9,7 +9,7 @@ from coevo.configs.load.load_study import SUCCESS, configured
 from coevo.configs.run_config import RunConfig
 from coevo.configs.study_config import ArmConfig, StudyConfig
 from coevo.envs.registry import make
-from coevo.flows.configure import resolved, with_whole_answers
+from coevo.flows.configure import resolved
 from coevo.lineage.atomic_files import make_private
 from coevo.lineage.revision.code_version import flat
 from coevo.lineage.workspace import Workspace
@@ -72,7 +72,7 @@ def configured_arm(study: StudyConfig, arm: ArmConfig) -> RunConfig:
     Raises:
         CoevoError: the arm is not possible, or its environment does not exist.
     """
-    return resolved(with_whole_answers(configured(study, arm, 1)))
+    return resolved(configured(study, arm, 1))
 
 
 def _check_apart(study: StudyConfig, configs: Mapping[str, RunConfig]) -> None:

@@ -202,7 +202,7 @@ def _untagged(action: str) -> str:
 
 def _with_tag(text: str, name: str, whole: Whole) -> Iterator[Found]:
     """Actions in one kind of tag: ``<name>...</name>``, or ``<|name|>...<|end|>``."""
-    marks = re.compile(rf"(?P<open><\|?{name}\|?>)|</{name}>|<\|/?(?:end|{name})\|>", re.IGNORECASE)
+    marks = re.compile(rf"(?P<open><\|? ?{name} ?\|?>)|</ ?{name} ?>|<\|/?(?:end|{name})\|>", re.IGNORECASE)
     for mark, following in pairwise((*_outside(marks, text, whole), None)):
         assert mark is not None
         action = unlabelled(text[mark.end() : following.start()]) if following is not None else ""

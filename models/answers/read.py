@@ -1,8 +1,13 @@
-"""Reading an answer: the last complete action before the first invented observation."""
+"""Reading an answer in the form of its environment, or in whichever form it has where the environment names none.
+
+A labelled form is read by ``label_reader``. In the others, the last complete action before the first invented
+observation counts: thinking quotes tags and fences.
+"""
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from coevo.models.answers.call_tools import answer_of, schemas_of
@@ -16,13 +21,36 @@ from coevo.models.answers.calls import (
     line_calls,
     names_arguments,
 )
+from coevo.models.answers.label_payloads import is_template
+from coevo.models.answers.label_reader import read_labelled
 from coevo.models.answers.labels import TAGS, Found, in_fences, labelled, plain, tagged, thought_before
 from coevo.models.answers.observations import invented, turn_end
-from coevo.models.answers.spans import Span, Whole, protected
+from coevo.models.answers.spans import Span, Whole, heredocs, protected
 from coevo.models.answers.thinking import without_thinking
 from coevo.records.answer_faults import Fault
+from coevo.records.answer_form import (
+    AnswerForm,
+    BlockForm,
+    CallForm,
+    FenceForm,
+    LineForm,
+    NamedForm,
+    OwnForm,
+    TagForm,
+    WholeForm,
+)
 from coevo.records.demonstration import Answer
+from coevo.records.inert import encodable
+from coevo.utilities.errors import ConfigError
+from coevo.utilities.part_registry import Registry
 
+MAX_ACTION_CHARS = 200_000
+"""Maximum characters of an action from the environment's own parser."""
+_LEADING = re.compile(
+    r"\A(?:\s*(?:<\|(?!channel|begin_of_thought|start_thinking)[\w\-]{1,30}\|>|\[/?INST\]|</?s>|<(?:start|end)_of_turn>))+",
+    re.IGNORECASE,
+)
+"""Marks of a template before an answer."""
 _WORDS = re.compile(r"\bthink (?P<thought>.*?)\bact (?P<action>.+)", re.DOTALL)
 _NAME = re.compile(r"[\w.:/\-]+")
 _FINDERS: Mapping[str, Callable[[str, Whole], list[Found]]] = {
@@ -33,20 +61,23 @@ _FINDERS: Mapping[str, Callable[[str, Whole], list[Found]]] = {
     "fence": lambda text, whole: in_fences(text),
     "plain": plain,
 }
-"""Search for actions in text, by parser."""
+"""Search for actions in text, by the name of their format (``context.parser``)."""
+_NAMED = {CallForm: "call", FenceForm: "fence", WholeForm: "plain"}
+"""Name of each form that has one format."""
+_OWN = Registry[Callable[[str, bool], object]]("Guide.answer", {})
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Parser of answers in prose (``context.parser``).
+    """Reader of answers in prose.
 
     Attributes:
-        form: name of the parser.
+        form: form of the environment's answers, or name of a format (``context.parser``); ``auto`` for any.
         tools: tools that the environment offers; empty if an action is text.
         thinking: True if the prompt ends within thinking.
     """
 
-    form: str = "auto"
+    form: AnswerForm | str = "auto"
     tools: Sequence[Mapping[str, Any]] = ()
     thinking: bool = False
 
@@ -57,10 +88,25 @@ class Reader:
             text: answer, as decoded.
             finished: False if the length limit cut it.
         """
-        spoken = without_thinking(text, self.thinking)
-        said = spoken.text[: turn_end(spoken.text, protected(spoken.text, call_spans(spoken.text)))]
+        text = text.replace("\r\n", "\n")
+        is_own = isinstance(self.form, LineForm | BlockForm | NamedForm | TagForm | OwnForm)
+        text = _LEADING.sub("", text) if is_own else text
+        spoken = without_thinking(text, self.thinking, in_code=is_own)
+        said = spoken.text[: turn_end(spoken.text, _data(spoken.text, is_own))]
         over = finished or len(said) < len(spoken.text)
-        return self._read(said, over) or _without_action(said, finished, spoken.thinking)
+        answer = self._in_form(said, over)
+        if answer is None and isinstance(self.form, TagForm) and spoken.thinking and finished:
+            answer = _tag_at_end(text, self.form.name)
+        return answer or _without_action(said, finished, spoken.thinking)
+
+    def _in_form(self, text: str, finished: bool) -> Answer | None:
+        """Answer in the form of the environment; None if it holds nothing of the kind."""
+        if isinstance(self.form, LineForm | BlockForm | NamedForm):
+            answer = read_labelled(self.form, text, finished)
+            return None if answer.fault in (Fault.NO_ACTION, Fault.CUT_OFF) else answer
+        if isinstance(self.form, OwnForm):
+            return _own_answer(self.form, text, finished)
+        return self._read(text, finished)
 
     def _read(self, text: str, finished: bool) -> Answer | None:
         """Answer with the last complete action, or with the fault of its call; None without either."""
@@ -80,10 +126,16 @@ class Reader:
         return self._answer(usable[-1], text) if usable else None
 
     def _found(self, text: str, whole: Whole) -> list[Found]:
-        return _FINDERS[self.form](text, whole)
+        if isinstance(self.form, TagForm):
+            return [each for each in tagged(text, [self.form.name], whole) if not is_template(each.action)]
+        return _FINDERS[self._format](text, whole)
+
+    @property
+    def _format(self) -> str:
+        return self.form if isinstance(self.form, str) else _NAMED[type(self.form)]
 
     def _calls(self, text: str, labels: Sequence[Found]) -> list[FoundCall]:
-        if self.form not in ("auto", "call"):
+        if isinstance(self.form, TagForm) or self._format not in ("auto", "call"):
             return []
         return calls(text) or (_unmarked(text, labels, schemas_of(self.tools)) if self.tools else [])
 
@@ -99,10 +151,55 @@ class Reader:
         return Answer(thought, "", Fault.NOT_A_CALL) if is_text else answer
 
 
+def _data(text: str, is_own: bool) -> Whole:
+    """Parts in which marks of a template are data; in a known form, a fence may be open where a turn ends."""
+    return Whole(each for each in heredocs(text) if each.closed) if is_own else protected(text, call_spans(text))
+
+
 def _text_answer(found: Found | FoundCall, thought: str) -> Answer:
     if isinstance(found, FoundCall):
         return Answer(thought, "", Fault.NO_TOOLS)
     return Answer(thought, "", Fault.UNFENCED) if found.unclear else Answer(thought, _written(found))
+
+
+def _own_answer(form: OwnForm, text: str, finished: bool) -> Answer | None:
+    """Answer of the environment's own parser; what it raises, or returns instead of text, is a fault.
+
+    Raises:
+        ConfigError: there is no such parser.
+    """
+    parser = _parser(form.parser)
+    try:
+        action = parser(text, finished)
+    except Exception:  # noqa: BLE001  (a parser of somebody else may raise anything)
+        return Answer(text.strip(), "", Fault.PARSER_FAILED)
+    if action is None or action == "":
+        return None
+    if not isinstance(action, str) or len(action) > MAX_ACTION_CHARS:
+        return Answer(text.strip(), "", Fault.PARSER_FAILED)
+    return Answer(thought_before(text, len(text)), encodable(action))
+
+
+@lru_cache(maxsize=16)
+def _parser(reference: str) -> Callable[[str, bool], object]:
+    """The function at ``package.module:function``. Raises ``ConfigError`` if there is none."""
+    found = _OWN.imported(reference, reference)
+    if not callable(found):
+        raise ConfigError(f"Guide.answer = {reference!r}: a {type(found).__name__} is no function: name one")
+    return found
+
+
+def check_parser(form: AnswerForm | None) -> None:
+    """Import the parser of an ``OwnForm``. Raises ``ConfigError`` if there is none, or if it is no function."""
+    if isinstance(form, OwnForm):
+        _parser(form.parser)
+
+
+def _tag_at_end(text: str, name: str) -> Answer | None:
+    """Action in the tag that ends an answer whose thinking does not end."""
+    found = re.search(rf"<{name}>((?:(?!</?{name}>).)+)</{name}>\s*\Z", text, re.IGNORECASE | re.DOTALL)
+    action = "" if found is None else found[1].strip()
+    return Answer("", action) if action and not is_template(action) else None
 
 
 def read_words(text: str) -> Answer:

@@ -46,7 +46,7 @@ class Whole:
 
 def protected(text: str, calls: Iterable[Span] = ()) -> Whole:
     """Fences and here-documents that end, JSON objects, and calls."""
-    return Whole(span for span in (*fences(text), *_heredocs(text), *objects(text), *calls) if span.closed)
+    return Whole(span for span in (*fences(text), *heredocs(text), *objects(text), *calls) if span.closed)
 
 
 def quoted(text: str) -> list[Span]:
@@ -97,10 +97,11 @@ def fenced(text: str, span: Span) -> str:
     return (rest if line_break and re.fullmatch(r"[\w+\-.]*", language.strip()) else inner).strip("\n")
 
 
-def _heredocs(text: str) -> list[Span]:
+def heredocs(text: str) -> list[Span]:
+    """Here-documents, with the line that opens them; the last one may not be closed."""
     found, position = list[Span](), 0
     while (opening := _HEREDOC.search(text, position)) is not None:
-        closing = re.compile(rf"^[ \t]*{re.escape(opening['word'])}[ \t]*$", re.MULTILINE)
+        closing = re.compile(rf"^[ \t]*{re.escape(opening['word'])}[ \t]*(?:$|(?=```))", re.MULTILINE)
         end = closing.search(text, opening.end())
         found.append(Span(opening.start(), end.end() if end else len(text), end is not None))
         position = end.end() if end else len(text)

@@ -7,9 +7,10 @@ from coevo.models.answers.calls import call_spans
 from coevo.models.answers.labels import has_label
 from coevo.models.answers.spans import Whole, objects, protected, quoted
 
-_NAMES = r"(?:think|thinking|thought|reasoning|seed:think)"
+_NAMES = r"(?:think|thinking|thoughts?|reasoning|scratchpad|reflection|seed:think|longcat_think)"
 _MARKS = re.compile(
-    rf"(?P<open><{_NAMES}>|\[THINK\]|◁think▷)|(?P<close></{_NAMES}>|\[/THINK\]|◁/think▷)"
+    rf"(?P<open><{_NAMES}>|\[THINK\]|◁think▷|<\|(?:begin_of_thought|start_thinking)\|>)"
+    rf"|(?P<close></{_NAMES}>|\[/THINK\]|◁/think▷|<\|(?:end_of_thought|end_thinking)\|>)"
     r"|(?P<channel><\|channel\|>analysis<\|message\|>)|(?P<end><\|end\|>)",
     re.IGNORECASE,
 )
@@ -54,7 +55,7 @@ def thinking_of(prompt: str, template: str) -> str:
     return "left to the model" if _MARKS.search(template) else "none"
 
 
-def without_thinking(text: str, thinking: bool) -> Spoken:
+def without_thinking(text: str, thinking: bool, in_code: bool = False) -> Spoken:
     """Remove the thinking from an answer.
 
     Text before a closing mark without an opening one is thinking as well: the template may have opened it. Marks in a
@@ -64,9 +65,11 @@ def without_thinking(text: str, thinking: bool) -> Spoken:
     Args:
         text: answer.
         thinking: True if the prompt ends within thinking.
+        in_code: True if marks in a fence, a here-document or a call end thinking as well: where a form is known, what
+            stands before its label is no action.
     """
     kept, since, awaited = list[str](), 0, "close" if thinking else ""
-    marks = _Marks(text)
+    marks = _Marks(text, in_code)
     for mark in marks.found:
         kind = str(mark.lastgroup)
         if not awaited and marks.is_data(mark, since):
@@ -84,13 +87,15 @@ def without_thinking(text: str, thinking: bool) -> Spoken:
 class _Marks:
     """Marks of an answer outside of its JSON objects, and which of them are data."""
 
-    def __init__(self, text: str) -> None:
-        data = Whole(objects(text))
+    def __init__(self, text: str, in_code: bool) -> None:
+        data = Whole(() if in_code else objects(text))
         self.found = [mark for mark in _MARKS.finditer(text) if mark.start() not in data]
         self._text = text
         self._last = {str(mark.lastgroup): mark.start() for mark in self.found}
         self._whole, self._quoted = (
-            (protected(text, call_spans(text)), Whole(quoted(text))) if self.found else (data, data)
+            (data if in_code else protected(text, call_spans(text)), Whole(quoted(text)))
+            if self.found
+            else (data, data)
         )
         self._line_starts = {start.end() for start in _LINE_START.finditer(text)} if self.found else set[int]()
         fence = _FENCE_BEFORE.match(text)

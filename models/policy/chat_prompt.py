@@ -12,11 +12,13 @@ the latest half of them, which later turns continue in the same way.
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from coevo.configs.context_config import ContextConfig
-from coevo.models.answers.forms import FORMS, Form
+from coevo.models.answers.forms import Form, format_of
 from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.layout import Conversation, Deviation
+from coevo.records.answer_form import CallForm, WholeForm
 from coevo.records.demonstration import Moment, Note, PastTurn
 
 SYSTEM = "You act in an environment, one action a turn."
@@ -24,8 +26,8 @@ NOTES = "Notes from earlier attempts, quoted; they may be outdated, use one only
 HEADINGS = {"strategy": "Strategies:\n", "warning": "Warnings:\n"}
 """Heading of the lessons of each zone, in the order of a prompt (SLEA-RL, prompt A)."""
 _PAST = {
-    "actions": "Action: {action}\nResult: {feedback}\n",
-    "states": "You observed: {observation}\nAction: {action}\nResult: {feedback}\n",
+    "actions": "{action}\nResult: {feedback}\n",
+    "states": "You observed: {observation}\n{action}\nResult: {feedback}\n",
 }
 """Format of a previous turn, by its content."""
 
@@ -33,8 +35,8 @@ _PAST = {
 class Prose:
     """Messages of prompts in prose."""
 
-    def __init__(self, config: ContextConfig, form: Form) -> None:
-        self._forms = {True: FORMS["call"] if config.parser == "auto" else form, False: form}
+    def __init__(self, config: ContextConfig) -> None:
+        self._parser = config.parser
         self._past = _PAST[config.history]
         self._placement = config.placement
 
@@ -66,7 +68,8 @@ class Prose:
         asked = f"{SYSTEM} {self._form(moment).request}"
         system = f"{asked}\n\n{moment.guide}" if moment.guide else asked
         notes = f"\n{NOTES}\n{lessons}" if lessons else ""
-        past = "".join(self._past.format(**turn._asdict()) for turn in recent)
+        shown = (turn._replace(action=self._past_action(moment, turn.action)) for turn in recent)
+        past = "".join(self._past.format(**turn._asdict()) for turn in shown)
         history = f"\nSo far:\n{past}" if past else ""
         now = f"\nYou observe: {moment.observation}"
         task = f"Task: {moment.instruction}\n"
@@ -88,8 +91,15 @@ class Prose:
         """Text as it is: control tokens in it do not act."""
         return text
 
+    def _past_action(self, moment: Moment, action: str) -> str:
+        """An earlier action, in the form of the environment where that shows where it begins and ends."""
+        is_plain = moment.form is None or isinstance(moment.form, WholeForm | CallForm)
+        if not action or is_plain or self._parser != "auto":
+            return f"Action: {action}"
+        return self._form(moment).without_thought(action)
+
     def _form(self, moment: Moment) -> Form:
-        return self._forms[bool(moment.tools)]
+        return format_of(self._parser, moment.form, bool(moment.tools))
 
 
 def _repeats(condition: str, lesson: str, instruction: str) -> bool:
@@ -158,7 +168,7 @@ class Dialogue:
     def _branch(self, moment: Moment, first: int, lessons: str) -> tuple[int, ...]:
         """Prompt that begins with a turn; the block of lessons stands in its opening."""
         seen = [*(turn.observation for turn in moment.history), moment.observation][first]
-        start = Moment(moment.instruction, (), (), seen, moment.guide, moment.tools)
+        start = replace(moment, lessons=(), history=(), observation=seen, played=())
         opening = self._layout.opening.parts(self._encoder, self._prose.messages(start, lessons, ()))
         later = (self._next(moment, number, "") for number in range(first + 1, len(moment.history) + 1))
         return (*self._encoder.ids(opening), *(index for ids in later for index in ids))

@@ -178,7 +178,7 @@ def clone(
 
 def demonstrated(context: Context, demonstrations: Sequence[Demonstration]) -> Examples:
     """Demonstrations as the prompts and answers of a policy."""
-    return [(context.prompt(each.moment), context.target(each.answer)) for each in demonstrations]
+    return [(context.prompt(each.moment), context.target(each.answer, each.moment.form)) for each in demonstrations]
 
 
 def _rate(step: int, config: WarmStartConfig) -> float:

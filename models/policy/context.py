@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Any
 
 from coevo.configs.context_config import ContextConfig
-from coevo.models.answers.forms import FORMS, WORDS
+from coevo.models.answers.forms import WORDS, Form, format_of
 from coevo.models.answers.read import Reader, read_words
 from coevo.models.answers.thinking import opens_thinking
 from coevo.models.policy.chat_prompt import Dialogue, Prose, branch_of
@@ -25,6 +25,7 @@ from coevo.models.policy.ends import template_end
 from coevo.models.policy.layout import Deviation, Layout
 from coevo.models.policy.template import render
 from coevo.models.policy.tokenizers import ROLES
+from coevo.records.answer_form import AnswerForm
 from coevo.records.demonstration import Answer, Moment, Note, PastTurn
 from coevo.records.entry import Entry
 from coevo.records.episode import Completion, Turn
@@ -147,8 +148,7 @@ class Context:
         self._tokenizer = tokenizer
         self._encoder = TemplateEncoder(tokenizer)
         self._words = config.style == "words"
-        self._form = WORDS if self._words else FORMS[config.parser]
-        self._prose = Prose(config, self._form)
+        self._prose = Prose(config)
         self._style = Terse(config, tokenizer) if self._words else self._prose
         self._continues = config.style == "conversation"
         self.leads = config.placement == "system" and not self._continues
@@ -206,20 +206,23 @@ class Context:
         found = self._dialogue(json.dumps(tools)).deviations if self._continues else frozenset()
         return tuple(str(each) for each in Deviation if each in found)
 
-    def target(self, answer: Answer) -> tuple[int, ...]:
-        """Token ids of an expert's answer, including the end token: the chat template's, if it has one."""
-        text = self._style.data(self._form.write(answer))
+    def _format(self, form: AnswerForm | None, with_tools: bool) -> Form:
+        return WORDS if self._words else format_of(self._config.parser, form, with_tools)
+
+    def target(self, answer: Answer, form: AnswerForm | None = None) -> tuple[int, ...]:
+        """Token ids of an expert's answer in a form, including the end token: the chat template's, if it has one."""
+        text = self._style.data(self._format(form, False).write(answer))
         return (*self._encoder.data(text), self._end)
 
-    def answer_tokens(self, action: str, called: bool = False) -> int:
+    def answer_tokens(self, action: str, moment: Moment) -> int:
         """Number of tokens of an answer with an action and no thought, including the end token.
 
         Args:
-            action: text of the action.
-            called: True if it is a call of a tool.
+            action: text of the action; a call where the moment has tools.
+            moment: moment that it answers.
         """
-        form = FORMS["call"] if called and self._config.parser == "auto" and not self._words else self._form
-        text = self._form.write(Answer("", action)) if self._words else form.without_thought(action)
+        form = self._format(moment.form, bool(moment.tools))
+        text = form.write(Answer("", action)) if self._words else form.without_thought(action)
         return len(self._encoder.data(self._style.data(text))) + 1
 
     @cached_property
@@ -231,7 +234,8 @@ class Context:
         """Parse a completion that answers the prompt of a moment; without an action, the answer has its fault."""
         if self._words:
             return read_words(completion.text)
-        reader = Reader(self._config.parser, moment.tools, self._thinking)
+        parser = self._config.parser
+        reader = Reader(moment.form if parser == "auto" and moment.form else parser, moment.tools, self._thinking)
         return reader.read(completion.text, completion.finished)
 
     @cached_property

@@ -14,7 +14,8 @@ from time import perf_counter
 from coevo.envs.base import NO_GUIDE, Environment, Guide, MissingPartError, Step
 from coevo.envs.failures import EpisodeFailure, EpisodeLostError, attempted, sound
 from coevo.envs.verbs import verbs_of
-from coevo.models.answers.read import Reader
+from coevo.models.answers.forms import format_of
+from coevo.models.answers.read import Reader, check_parser
 from coevo.models.rewards.rewards import unrewarded
 from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, extend, key
@@ -104,7 +105,8 @@ def check_environment(
             "sample": lambda: [sampling(env, draw)],
             "panels": lambda: panels(env, draw),
             "guide": lambda: [_guide(env, draw, actions)],
-            "answers": lambda: [_readable(first, actions)],
+            "form": lambda: [_form(env, draw)],
+            "answers": lambda: [_readable(env, draw, first, actions)],
             "speed": lambda: [_speed(first, spent)],
         }
         return [result for name, check in checks.items() for result in _guarded(name, check)]
@@ -218,23 +220,48 @@ def _guide(env: Environment[object], draw: Key, actions: Sequence[str]) -> Check
     if isinstance(found, EpisodeFailure):
         return CheckResult("guide", False, str(found))
     said = [*found.problems, *found.unproven]
-    text = "any text is an action" if guide.free else f"{counted(len(verbs_of(guide)), 'verb')}, all accepted"
+    text = "any text is an action" if guide.takes_any_text else f"{counted(len(verbs_of(guide)), 'verb')}, all accepted"
     return CheckResult("guide", not found.problems, said[0] if said else text)
 
 
 def _words(guide: Guide) -> str:
-    """A guide as a prompt shows it: its text, and its tools as JSON."""
-    return f"{guide.text}\n{json.dumps([dict(tool) for tool in guide.tools])}"
+    """A guide as a prompt shows it: the form that it asks for, its text, and its tools as JSON."""
+    asked = "" if guide.answer is None else format_of("auto", guide.answer, bool(guide.tools)).request
+    return f"{asked}\n{guide.text}\n{json.dumps([dict(tool) for tool in guide.tools])}"
 
 
-def _readable(episodes: Sequence[_Episode], actions: Sequence[str]) -> CheckResult:
-    """Check that the parser of answers returns actions as they were written: valid ones and given ones."""
-    written = {*actions, *(each.actions[index] for each in episodes for index in each.valid)}
-    lost = sorted(action for action in written if Reader().read(f"Thought: so\nAction: {action}").action != action)
+def _form(env: Environment[object], draw: Key) -> CheckResult:
+    """Show the form of answers, and check that its examples are read as they are written."""
+    guide = sound(env.try_guide(env.sample(1, draw)[0]))
+    form, examples = guide.answer, guide.answer.examples if guide.answer else ()
+    if form is None:
+        text = "a tool call" if guide.tools else "not named: a line 'Action: ...' is asked for, and any form is read"
+        return CheckResult("form", True, text)
+    check_parser(form)
+    lost = _lost(guide, examples)
     if lost:
-        remedy = "set context.parser, or change the grammar of actions"
+        text = f"the example {lost[0]!r:.80} is not read as it is written ({form}): correct it, or the form"
+        return CheckResult("form", False, text)
+    shown = f"; {counted(len(examples), 'example')} read" if examples else ""
+    return CheckResult("form", True, f"{form}{shown}")
+
+
+def _readable(env: Environment[object], draw: Key, episodes: Sequence[_Episode], actions: Sequence[str]) -> CheckResult:
+    """Check that answers are read back as the actions that they were written with: valid ones and given ones."""
+    guide = sound(env.try_guide(env.sample(1, draw)[0]))
+    written = {*actions, *(each.actions[index] for each in episodes for index in each.valid)}
+    lost = _lost(guide, sorted(written))
+    if lost:
+        remedy = "name another form (Guide.answer), or change the grammar of actions"
         return CheckResult("answers", False, f"the action {lost[0]!r:.80} is not read as it is written: {remedy}")
     return CheckResult("answers", True, counted(len(written), "action"))
+
+
+def _lost(guide: Guide, actions: Sequence[str]) -> list[str]:
+    """Actions that are not read as they are written in the form of an environment."""
+    asked = format_of("auto", guide.answer, False)
+    reader = Reader("auto" if guide.answer is None else guide.answer, guide.tools if guide.answer else ())
+    return [action for action in actions if reader.read(asked.write(Answer("so", action))).action != action]
 
 
 def _speed(episodes: Sequence[_Episode], spent: float) -> CheckResult:

@@ -102,7 +102,7 @@ class Agent:
     def __init__(self, package: Package) -> None:
         config, policy = package.config, package.policy()
         self.seed = config.seed
-        self._index, self._tools = package.index(), package.tools
+        self._index, self._tools, self._form = package.index(), package.tools, package.answer
         bank = config.bank
         self._lacking = None if self._index is None or bank is None else Lacking(self._index, bank.key)
         self._closed = "the agent has no bank" if bank is None else "the bank is not shown yet (bank.retrieval)"
@@ -147,7 +147,9 @@ class Agent:
 
     def _moment(self, asked: TurnRequest, shown: Sequence[Entry]) -> Moment:
         lessons = tuple(map(Note.of, shown))
-        return Moment(asked.instruction, lessons, asked.history, asked.observation, asked.guide, self._tools)
+        return Moment(
+            asked.instruction, lessons, asked.history, asked.observation, asked.guide, self._tools, form=self._form
+        )
 
     def _end(self, asked: TurnRequest, answer: Answer) -> str:
         """Reason if the answer, or the turns before it, have ended the episode; empty otherwise."""

@@ -5,6 +5,7 @@
 <directory>/encoders/     sentence encoders that the configuration names by directory
 <directory>/config.json   the resolved configuration
 <directory>/tools.json    tools that the environment declares, as JSON schemas of functions
+<directory>/answer.json   form of an answer that the environment names, ``null`` without one
 <directory>/origin.json   ``PackageOrigin``
 """
 
@@ -16,6 +17,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -31,6 +33,7 @@ from coevo.memory.retrieval.encoder import BUNDLED
 from coevo.memory.retrieval.index import Index
 from coevo.models.policy.policy import Policy, bundle
 from coevo.models.policy.sound import load_sound
+from coevo.records.answer_form import ANSWER_FORM, AnswerForm, OwnForm
 from coevo.records.draws import key
 from coevo.records.entry import Entry
 from coevo.records.task import Task
@@ -43,7 +46,7 @@ ENCODERS = "encoders"
 PACKED = re.compile(rf"{ENCODERS}/\d+")
 """Name of an encoder inside a package."""
 LOOKED_AT = 4
-"""Number of training tasks, and of tasks per panel, whose tools are compared."""
+"""Number of training tasks, and of tasks per panel, whose tools and forms of answers are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +131,16 @@ class Package:
         """Tools that prompts declare, as JSON schemas of functions; empty if actions are plain text."""
         return tuple(self._json("tools.json", list))
 
-    def _json(self, name: str, kind: type) -> Any:
-        """The object or list in a JSON file."""
+    @cached_property
+    def answer(self) -> AnswerForm | None:
+        """Form of an answer; None if the environment names none."""
+        try:
+            return ANSWER_FORM.validate_json(json.dumps(self._json("answer.json", dict | None)))
+        except ValidationError as error:
+            raise self._damaged("answer.json", str(error.errors()[0]["msg"])) from None
+
+    def _json(self, name: str, kind: type | UnionType) -> Any:
+        """The value in a JSON file, of a kind."""
         try:
             value = json.loads((self.directory / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -137,7 +148,7 @@ class Package:
         except (OSError, ValueError, RecursionError) as error:
             raise self._damaged(name, " ".join(str(error).split())[:160]) from None
         if not isinstance(value, kind):
-            raise self._damaged(name, f"it holds no JSON {'object' if kind is dict else 'list'}")
+            raise self._damaged(name, f"it holds no JSON {'list' if kind is list else 'object'}")
         return value
 
     def _damaged(self, name: str, why: str) -> CoevoError:
@@ -155,10 +166,10 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
         origin: origin of the package.
 
     Raises:
-        CoevoError: the policy is nonsense, the base model of its adapters or an encoder is missing, or the tools of
-            the environment differ from task to task.
+        CoevoError: the policy is nonsense, the base model of its adapters or an encoder is missing, or the tools or
+            forms of answers of the environment differ from task to task, or need code of the environment.
     """
-    tools = declared_tools(config)
+    tools, form = declared(config)
     directory.mkdir(parents=True, exist_ok=True)
     bundle(policy, directory / "policy")
     load_sound(directory / "policy", config.policy)
@@ -171,6 +182,7 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
         (directory / f"{name}.json").write_text(json.dumps(value, indent=1, sort_keys=True), encoding="utf-8")
     # Templates write the fields of a tool in their order.
     (directory / "tools.json").write_text(json.dumps(tools, indent=1), encoding="utf-8")
+    (directory / "answer.json").write_text(json.dumps(form, indent=1), encoding="utf-8")
     return Package(directory)
 
 
@@ -193,24 +205,33 @@ def _packed(model: str, directory: Path, number: int) -> str:
     return inside
 
 
-def declared_tools(config: RunConfig) -> list[Mapping[str, Any]]:
-    """Tools that every prompt of a run declares, as JSON schemas; empty for the ``words`` style, which has no guide.
+def declared(config: RunConfig) -> tuple[list[Mapping[str, Any]], Mapping[str, Any] | None]:
+    """Tools and form of answers of every prompt of a run, as JSON; none for the ``words`` style, which has no guide.
 
     Raises:
-        CoevoError: the tools differ from task to task, or the environment fails.
+        CoevoError: they differ from task to task, the form has a parser of its own, or the environment fails.
     """
     if config.context.style == "words":
-        return []
+        return [], None
     with closing(make(config.env)) as env:
         tasks = [*sampled(env, LOOKED_AT, key("tools")), *_of_panels(env, config.evaluation)]
-        declared = {json.dumps(guided(env, task).tools) for task in tasks}
-    if len(declared) > 1:
+        guides = [guided(env, task) for task in tasks]
+    if len({json.dumps(guide.tools) for guide in guides}) > 1:
         raise CoevoError(
             f"{env.name} declares other tools from task to task, and a package holds one list: declare all of them in "
             "every guide, and refuse a call that a task does not allow"
         )
-    found: list[Mapping[str, Any]] = json.loads(declared.pop())
-    return found
+    form = guides[0].answer
+    if any(guide.answer != form for guide in guides):
+        raise CoevoError(
+            f"{env.name} names other forms of answers from task to task, and a package holds one: name one"
+        )
+    if isinstance(form, OwnForm):
+        raise CoevoError(
+            f"{env.name} has a parser of its own ({form.parser}), and a package holds no code: name another form"
+        )
+    tools: list[Mapping[str, Any]] = json.loads(json.dumps(guides[0].tools))
+    return tools, None if form is None else form.model_dump(mode="json")
 
 
 def _of_panels(env: Environment[Any], evaluation: EvaluationConfig) -> list[Task]:

@@ -126,8 +126,8 @@ class Running:
         )
         lessons = tuple(map(Note.of, context.unread(self.shown, self.turns)))
         history = tuple(PastTurn(turn.observation, turn.action, turn.feedback) for turn in self.turns)
-        guide, played = self.guide, tuple(self.turns)
-        return Moment(task.instruction, lessons, history, self.observation, guide.text, guide.tools, played)
+        guide, played, seen = self.guide, tuple(self.turns), self.observation
+        return Moment(task.instruction, lessons, history, seen, guide.text, guide.tools, played, guide.answer)
 
     def advance(
         self, prompt: tuple[int, ...], completion: Completion, answer: Answer, step: Step[object] | EpisodeFailure

@@ -43,7 +43,7 @@ def turn_by_turn(
     done = False
     try:
         while not done and len(history) < most:
-            moment = Moment(task.instruction, lessons, history, observation, guide.text, guide.tools)
+            moment = Moment(task.instruction, lessons, history, observation, guide.text, guide.tools, form=guide.answer)
             answer = act(state, moment)
             if answer is None:
                 return

@@ -155,7 +155,7 @@ def _play(rehearsal: _Rehearsal, task: Task, draw: Key) -> _Passed:
         tried.append(Tried(turn.answer.action, step.valid, step.valid and changed))
         before, success, earned = step.progress, step.success, earned + step.reward
     verbs = verbs_of(guide)
-    lacking = set[str]() if prompt is None or guide.free else unnamed(tried, verbs, prompt(task))
+    lacking = set[str]() if prompt is None or guide.takes_any_text else unnamed(tried, verbs, prompt(task))
     return _Passed(tried, points, lacking, set(verbs), (success, earned))
 
 

@@ -14,6 +14,7 @@ from coevo.envs.base import Environment, Guide, MissingPartError
 from coevo.envs.failures import EpisodeFailure, attempted, sound
 from coevo.envs.stateful.stateful_environment import StatefulEnvironment
 from coevo.models.answers.call_tools import schemas_of
+from coevo.models.answers.read import check_parser
 from coevo.models.answers.thinking import thinking_of
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.tokenizers import Guess, tokenizer_of
@@ -141,7 +142,7 @@ def _with_actions(
 
     actions = rehearse_actions(env, None if config.context.style == "words" else prompt, limit, draw)
     calls = [next(guesses((name,), "", Guide(tools=shown.tools))) for name in schemas_of(shown.tools)]
-    answers = {action: context.answer_tokens(action, bool(calls)) for action in calls or actions.actions}
+    answers = {action: context.answer_tokens(action, shown) for action in calls or actions.actions}
     longest = max(answers, key=answers.__getitem__, default="")
     return replace(
         found,
@@ -160,7 +161,8 @@ def _with_actions(
 def _first(env: Environment[Any], task: Task) -> Moment:
     """The first moment of a task, without lessons; raises ``CoevoError`` if the environment fails."""
     guide, (_, observation) = guided(env, task), sound(env.try_start([task])[0])
-    return Moment(task.instruction, (), (), observation, guide.text, guide.tools)
+    check_parser(guide.answer)
+    return Moment(task.instruction, (), (), observation, guide.text, guide.tools, form=guide.answer)
 
 
 def glance(config: RunConfig, env: Environment[Any]) -> Rehearsal:
@@ -268,7 +270,7 @@ def _play(env: Environment[Any], context: Context, task: Task, draw: Key, most: 
     if isinstance(guide, EpisodeFailure):
         return _RehearsedEpisode(guide, [], 0, False)
     state, observation = start
-    begun = Moment(task.instruction, (), (), observation, guide.text, guide.tools)
+    begun = Moment(task.instruction, (), (), observation, guide.text, guide.tools, form=guide.answer)
     choices = _actions(env, observation, extend(draw, "actions"))
     played: list[RehearsedTurn] = []
     history: tuple[PastTurn, ...] = ()

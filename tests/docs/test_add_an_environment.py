@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -12,10 +13,12 @@ from pathlib import Path
 import pytest
 from support.guide_files import files_of
 
+from coevo.configs.env import PluginEnvConfig
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
 from coevo.flows.cli.app import main
 from coevo.lineage.trust import extend_path
+from coevo.models.answers.read import Reader
 from coevo.records.draws import key
 from coevo.tasks.gates.environment_data import check_demonstrations, check_panel
 from coevo.tasks.steps.evaluate import expert_success, play_expert
@@ -30,7 +33,8 @@ def example(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield tmp_path
-    sys.modules.pop("lockers", None)
+    for name in ("lockers", "queries"):
+        sys.modules.pop(name, None)
 
 
 def recipe(example):
@@ -75,6 +79,26 @@ def test_the_entry_point_names_the_class_of_the_recipe(example):
     declared = tomllib.loads((example / "pyproject.toml").read_text())
     registered = declared["project"]["entry-points"]["coevo.envs"]["lockers"]
     assert registered == load_recipe(str(example / "lockers.yaml")).env.type
+
+
+def test_the_form_of_the_page_is_checked_and_read_as_it_says(example, monkeypatch, capsys):
+    monkeypatch.chdir(example)
+    (command,) = re.findall(
+        r"^\$ coevo (envs check .*)$", (ROOT / "docs/add-an-environment.md").read_text(), re.MULTILINE
+    )
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(command))
+    said = capsys.readouterr().out
+    assert stop.value.code == 0, said
+    assert "ok    form: Action: with Operation, Answer; 2 examples read\n" in said
+    assert "ok    answers: 2 actions\n" in said
+    env = make(PluginEnvConfig(type="queries:Queries"))
+    (task,) = env.sample(1, key("one"))
+    reader = Reader(env.guide(task).answer)
+    query = f"SELECT COUNT(*)\nFROM items\nWHERE colour = '{task.scope}';"
+    (step,) = env.step([task], [reader.read(f"**Action:** Operation\n\nHere:\n```\n{query}\n```").action])
+    assert step.observation == f"[({len(task.scope)},)]"
+    assert env.step([task], [reader.read(f"Action: Answer\nFinal Answer: {len(task.scope)}").action])[0].success
 
 
 @pytest.mark.full

@@ -15,6 +15,7 @@ from coevo.envs.registry import make
 from coevo.envs.rows.python_tools import python_tools
 from coevo.flows.cli.app import main
 from coevo.flows.configure import configure
+from coevo.records.answer_form import WholeForm
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "rows.md").read_text(encoding="utf-8")
@@ -44,9 +45,10 @@ def test_from_file_to_training_takes_ten_lines_at_most():
 def test_the_recipe_of_the_page_is_what_the_script_says(folder):
     config = configure("mine.yaml")
     assert (config.env.path, config.evaluation.panels) == (str(folder / "tasks.jsonl"), ("held-out",))
-    assert (config.context.parser, config.env.reward[0].title) == ("plain", "exact")
+    assert (config.context.parser, config.env.reward[0].title) == ("auto", "exact")
     env = make(config.env)
     (task,) = env.sample(1, ("a",))
+    assert env.guide(task).answer == WholeForm()
     assert env.step([task], [task.data["row"]["answer"]])[0].success
     env.close()
 

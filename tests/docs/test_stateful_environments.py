@@ -56,7 +56,18 @@ def test_the_command_of_the_page_finds_every_promise_kept(folder, capsys):
         main(command.replace(" . ", f" {folder} ").split())
     assert stop.value.code == 0
     said = capsys.readouterr().out
-    names = ("no failures", "repeats", "pure", "rewards", "sample", "panel new-lakes", "guide", "answers", "speed")
+    names = (
+        "no failures",
+        "repeats",
+        "pure",
+        "rewards",
+        "sample",
+        "panel new-lakes",
+        "guide",
+        "form",
+        "answers",
+        "speed",
+    )
     assert [line.partition(":")[0] for line in said.splitlines()] == [f"ok    {name}" for name in names]
     assert "guide: 4 verbs, all accepted\n" in said
     assert names == tuple(re.findall(r"^ok    ([^:]+):", PAGE, re.MULTILINE))

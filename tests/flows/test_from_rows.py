@@ -38,7 +38,7 @@ def test_a_file_and_a_function_are_settings_of_a_run(tmp_path, module):
     config = configure("rows-grpo-qwen3-0.6b", as_typed(env.settings()))
     assert config.env == env.config
     assert config.python_path == env.python_path
-    assert (config.evaluation.panels, config.context.parser) == (("held-out",), "plain")
+    assert (config.evaluation.panels, config.context.parser) == (("held-out",), "auto")
 
 
 def test_a_form_of_answers_that_is_named_stays(tmp_path, module):

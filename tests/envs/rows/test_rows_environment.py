@@ -15,6 +15,7 @@ from support.row_tables import ROWS, configured, made, rated, written
 from coevo.envs.base import Guide, MissingPartError
 from coevo.envs.failures import EpisodeFailure
 from coevo.envs.registry import make
+from coevo.records.answer_form import WholeForm
 from coevo.records.draws import generator, key
 from coevo.tasks.checks.environment_check import check_environment
 from coevo.utilities.errors import CoevoError, ConfigError
@@ -61,7 +62,7 @@ def test_the_promises_of_an_environment_hold(env):
 
 def test_any_text_is_an_action_and_the_prompt_says_what_it_is_for(env, path):
     (task,) = env.sample(1, key("a"))
-    assert env.guide(task) == Guide("Your action is the answer to the task.", free=True)
+    assert env.guide(task) == Guide("Your action is the answer to the task.", answer=WholeForm())
     with closing(made(path, instructions="Answer with a number.")) as told:
         assert told.guide(task).text == "Answer with a number."
         assert [str(each) for each in check_environment(told, actions=("17",)) if each.name == "guide"] == [

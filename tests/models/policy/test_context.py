@@ -11,11 +11,23 @@ from coevo.configs.load.load import load_recipe, names
 from coevo.envs.homerules.homerules import HomeRules
 from coevo.memory.evidence.feedback_lessons import lessons
 from coevo.memory.text import MAX_FIELD_CHARS
+from coevo.models.answers.read import Reader
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.tokenizers import Guess, word_tokenizer
+from coevo.records.answer_form import (
+    BlockForm,
+    FenceForm,
+    LineForm,
+    NamedAction,
+    NamedForm,
+    OwnForm,
+    TagForm,
+    WholeForm,
+)
 from coevo.records.demonstration import Answer, Moment, Note, PastTurn
 from coevo.records.draws import key
 from coevo.records.episode import Completion
+from coevo.utilities.errors import ConfigError
 
 MOMENT = Moment(
     instruction="house lotus . task heat mug to counter",
@@ -54,6 +66,59 @@ def test_the_parser_of_the_configuration_reads():
     context = chat_context(parser="tag")
     assert read(context, "<action>go safe</action>").action == "go safe"
     assert (read(context, "Action: go safe").action, bool(read(context, "Action: go safe").fault)) == ("", True)
+
+
+DATABASE = NamedForm(
+    actions=(NamedAction(name="Operation", fence="sql"), NamedAction(name="Answer", label="Final Answer")),
+    examples=("Operation SELECT 1;",),
+)
+SAID = "Action: Operation\n```sql\nSELECT 2;\n```"
+
+
+@pytest.mark.parametrize(
+    ("form", "asked", "action", "said"),
+    [
+        (DATABASE, "Action: Answer\nFinal Answer: ...\n\nFor example:\n\nAction: Operation\n```sql\nSELECT 1;\n```",
+         "Operation SELECT 2;", SAID),
+        (LineForm(label="Move"), "a line 'Move: ...'.", "go safe", "Move: go safe"),
+        (BlockForm(label="SQL"), "then 'SQL:' and behind it", "SELECT 1\nFROM t", "SQL:\nSELECT 1\nFROM t"),
+        (TagForm(name="move"), "as <move>...</move>.", "go safe", "<move>go safe</move>"),
+        (FenceForm(), "in one fenced code block.", "go safe", "```\ngo safe\n```"),
+        (WholeForm(), "the action alone, and with nothing else.", "go safe", "go safe"),
+        (OwnForm(parser="support.answer_shapes:shouted", request="Shout {it}!", written="{{action}}!"),
+         "Shout {it}!", "GO", "{GO}!"),
+    ],
+)  # fmt: skip
+def test_the_form_of_the_environment_is_asked_for_written_and_read(form, asked, action, said):
+    context, moment = chat_context(), replace(MOMENT, form=form, history=(PastTurn("at safe", action, "fine"),))
+    prompt = text(context, moment)
+    assert asked in prompt
+    assert (said if not isinstance(form, WholeForm) else f"Action: {action}") + "\nResult: fine" in prompt
+    assert context.target(Answer("", action), form)[-1] == context.target(Answer("", action))[-1]
+    assert context.read(Completion((), (), said, True), moment).action == action
+    assert context.answer_tokens(action, moment) == len(context._encoder.data(said)) + 1
+
+
+def test_a_run_may_choose_another_form_and_the_default_one_changes_no_prompt():
+    chosen = chat_context(parser="tag")
+    assert text(chosen, replace(MOMENT, form=DATABASE)) == text(chosen)
+    assert chosen.read(Completion((), (), "<action>go</action>", True), replace(MOMENT, form=DATABASE)).action == "go"
+    assert text(chat_context(), replace(MOMENT, form=LineForm())) == text(chat_context())
+    assert text(words_context(), replace(MOMENT, form=DATABASE)) == text(words_context())
+
+
+@pytest.mark.parametrize(
+    ("said", "action", "fault"),
+    [("I shout: {GO}!", "GO", ""), ("go", "", "no action"), ("raise", "", "parser failed"),
+     ("odd", "", "parser failed"), ("<think>{NO}!</think>{GO}!", "GO", "")],
+)  # fmt: skip
+def test_a_parser_of_the_environment_reads_and_never_ends_a_run(said, action, fault):
+    form = OwnForm(parser="support.answer_shapes:shouted", request="Shout!")
+    answer = Reader(form).read(said)
+    assert (answer.action, answer.fault) == (action, fault)
+    assert Reader(form).read("{GO}!", finished=False).fault == "cut off"
+    with pytest.raises(ConfigError, match=r"Guide.answer = 'support.answer_shapes:quiet': .* has no quiet"):
+        Reader(form.model_copy(update={"parser": "support.answer_shapes:quiet"})).read(said)
 
 
 def test_what_a_template_opens_as_thinking_is_no_action():

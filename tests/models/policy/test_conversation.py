@@ -9,7 +9,6 @@ import pytest
 from support import templates
 
 from coevo.configs.context_config import ContextConfig
-from coevo.models.answers.forms import FORMS
 from coevo.models.policy import template
 from coevo.models.policy.chat_prompt import Prose, branch_of
 from coevo.models.policy.context import Context
@@ -74,7 +73,7 @@ def turn(prompt, ids, past):
 
 def messages(moments):
     """System text and first message, then those after each answer."""
-    prose = Prose(CONFIG, FORMS["auto"])
+    prose = Prose(CONFIG)
     first, *later = moments
     blocks = [
         prose.block([(note.zone, prose.line(note, each.instruction)) for note in each.lessons]) for each in moments

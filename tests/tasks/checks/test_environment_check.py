@@ -10,6 +10,7 @@ from support.simulators import Clocks, FailingSums, Household, Sums
 from coevo.configs.load.load import load_recipe
 from coevo.envs.base import NO_GUIDE, Environment, Guide, Step
 from coevo.envs.homerules import HomeRules
+from coevo.records.answer_form import CallForm, LineForm, OwnForm
 from coevo.records.task import Panel, Task
 from coevo.tasks.checks.environment_check import check_environment
 from coevo.tasks.run.assemble import check_repeats
@@ -160,8 +161,41 @@ def test_a_guide_is_compared_with_steps_and_an_action_with_what_the_parser_reads
     assert "ok    guide: 4 verbs, all accepted" in map(str, check_environment(HomeRules(), tasks=1))
     assert "the prompt does not name 'put'" in failed(Misguided())["guide"]
     assert failed(Sums(target=9), actions=("1", "`1`")) == {
-        "answers": "the action '`1`' is not read as it is written: set context.parser, or change the grammar of actions"
+        "answers": "the action '`1`' is not read as it is written: name another form (Guide.answer), or change the "
+        "grammar of actions"
     }
+
+
+class Formed(HomeRules):
+    """A household that names the form of an answer."""
+
+    form = LineForm(label="Move", examples=("go safe", "take mug"))
+
+    def guide(self, task):
+        return replace(super().guide(task), answer=self.form)
+
+
+def test_the_form_of_answers_is_shown_and_its_examples_are_read():
+    assert "ok    form: one line after Move:; 2 examples read" in map(str, check_environment(Formed(), tasks=1))
+    said = [each.text for each in check_environment(HomeRules(), tasks=1) if each.name == "form"]
+    assert said == ["not named: a line 'Action: ...' is asked for, and any form is read"]
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        (
+            LineForm(examples=("go\nsafe",)),
+            r"the example 'go\\nsafe' is not read as it is written \(one line after Action:\)",
+        ),
+        (OwnForm(parser="nowhere:at_all", request="Act."), "nowhere cannot be imported"),
+        (OwnForm(parser="json:__name__", request="Act."), "a str is no function: name one"),
+        (CallForm(), "CallForm.* is no form without tools"),
+    ],
+)
+def test_a_form_that_cannot_be_used_fails_its_check(monkeypatch, form, text):
+    monkeypatch.setattr(Formed, "form", form)
+    assert re.search(text, failed(Formed())["form"])
 
 
 def test_what_does_not_repeat_is_told_from_what_says_so():

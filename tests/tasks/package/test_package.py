@@ -1,5 +1,6 @@
 """A package, and the agent that plays from it: as an evaluation in this process does, turn by turn."""
 
+import itertools
 import json
 import re
 import shutil
@@ -14,7 +15,9 @@ from support.tools import ACTION, CALL, ToolHouse, parrot
 from coevo.configs.env import PluginEnvConfig
 from coevo.configs.load.load import load_recipe, validate
 from coevo.envs.base import Guide
+from coevo.envs.homerules import HomeRules
 from coevo.models.policy.policy import save
+from coevo.records.answer_form import OwnForm, TagForm
 from coevo.records.demonstration import PastTurn
 from coevo.records.draws import key
 from coevo.tasks.iteration.held_out import play_panel
@@ -174,6 +177,42 @@ def test_a_package_holds_tools_whose_calls_are_its_actions(tmp_path):
 def test_no_package_of_words_holds_tools(tmp_path):
     plugin = PluginEnvConfig(type=f"{ToolHouse.__module__}:ToolHouse")
     assert packaged(tmp_path, CONFIG.model_copy(update={"env": plugin})).tools == ()
+
+
+NUMBERS = itertools.count()
+
+
+class Formed(HomeRules):
+    """A household that names the form of an answer."""
+
+    form = TagForm(name="move", examples=("go safe",))
+
+    def guide(self, task):
+        return Guide("Move.", ("go",), answer=self.form)
+
+
+def test_a_package_holds_the_form_of_an_answer(tmp_path):
+    package = chatting(tmp_path, "<move>go hall</move>", Formed)
+    assert package.answer == Formed.form
+    (reply,) = Agent(package).answer([TurnRequest("heat mug", "at hall", (), id="t", guide="Move.")], SEED)
+    assert (reply.answer.action, reply.fault) == ("go hall", "")
+    (package.directory / "answer.json").write_text('{"kind": "shout"}')
+    with pytest.raises(CoevoError, match=r"answer.json is damaged"):
+        Package(package.directory).answer  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        (OwnForm(parser="support.answer_shapes:shouted", request="Shout!"), "a parser of its own .* name another form"),
+        (property(lambda env: TagForm(name=f"move{next(NUMBERS)}")), "names other forms of answers from task to task"),
+    ],
+)
+def test_a_form_that_a_package_cannot_hold_is_refused(tmp_path, monkeypatch, form, reason):
+    monkeypatch.setattr(Formed, "form", form)
+    with pytest.raises(CoevoError, match=reason):
+        chatting(tmp_path, "go", Formed)
+    assert not (tmp_path / "package").exists()
 
 
 class Moody(ToolHouse):

@@ -13,6 +13,7 @@ from support.simulators import Household
 from coevo.configs.load.load import load_recipe
 from coevo.envs.base import Guide, Step
 from coevo.envs.homerules import HomeRules
+from coevo.records.answer_form import CallForm
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.draws import key
 from coevo.tasks.play.attempt import Attempt
@@ -92,6 +93,12 @@ SEEN = Step(0, "hall", "", 0.0, False, False)
         ("guide", None, "invalid: NoneType None is no guide"),
         ("guide", Guide("\ud83d"), "invalid: str '\\ud83d' is no text that UTF-8 can encode"),
         ("guide", KeyError("shelf"), "exception: KeyError: 'shelf'"),
+        ("guide", Guide(answer="line"), "invalid: str 'line' is no form of an answer"),
+        (
+            "guide",
+            Guide(answer=CallForm()),
+            "invalid: CallForm CallForm(examples=(), kind='call') is no form without tools",
+        ),
         ("guide", Guide(tools=None), "invalid: NoneType None is no list of tools"),
         ("guide", Guide(tools=("go",)), "invalid: str 'go' is no tool with a name"),
         ("guide", Guide(tools=({"name": {1}},)), "invalid: dict {'name': {1}} is no JSON"),

@@ -1,0 +1,321 @@
+"""Payloads behind a label: a line, a block, code in a fence or without one, and a final answer in text."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from coevo.models.answers.answer_page import (
+    FAMILIES,
+    MARK,
+    NEUTRAL,
+    STATEMENT,
+    Page,
+    PagePart,
+    inner_pattern,
+    label_pattern,
+)
+from coevo.models.answers.extent import ActionKind, cleaned, extent, kind_of
+from coevo.records.answer_faults import Fault
+from coevo.records.answer_form import NamedAction
+
+_PROSE = re.compile(
+    r"[\W_]*(?:[A-Z][a-z']* +[a-z]|I'\w+ "
+    r"|(?:explanation|note|reason|because|since|this|these|so|therefore|where)\b(?=.* .* ))",
+)
+"""Sentence behind an answer."""
+_QUOTED = re.compile(r"'(?:[^'\\\n]|\\.|'')*+'|\"(?:[^\"\\\n]|\\.)*+\"")
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_DOTS = re.compile(r"(?:^|[\s(,])(?:\.{3}|…)")
+"""Dots in place of a part of a query."""
+_NAMING = re.compile(
+    r"[\s*_>]*(?:(?:the )?(?:my)?sql|query|sql query|(?:action )?input|command|script|code|statement|operation)?"
+    r"[*_ ]*:?[\s*_>\"'`]*",
+    re.IGNORECASE,
+)
+"""Marks and a name before code without a fence."""
+_SHOWS = re.compile(r"(?:SHOW|DESCRIBE|DESC|USE|CALL)[ \t]+[\w`][^\n]*")
+"""Statement that shows a table, or calls a procedure."""
+_RULE = re.compile(r"[-=_*~ ]{3,}")
+"""Line without words, between an answer and what follows."""
+_MAX_WORDS = 6
+"""Maximum number of words of a final answer without its label: more are a sentence about it."""
+_ITEM = re.compile(r"\A(?:[\-*•+]|\d{1,2}[.)])\s+")
+"""Mark of an item in a list."""
+_STOP = re.compile(r"(?<=[\w\])])(?<!\.\w)\.\Z")
+"""Full stop of a sentence, and not of an abbreviation."""
+_BOXED = re.compile(r"\\boxed\s*\{")
+_LATEX = re.compile(r"\\(?:text|mathrm|mathbf|textbf|texttt)\s*\{([^{}]*)\}")
+_NOUN = r"(?:query|quer(?:y|ies)|sql|commands?|code|answers?|statements?|actions?|script|text|name|payload)"
+_TEMPLATE = re.compile(
+    rf"[\s*_`\"'\[\](){{}}<>;]*(?:\.{{3}}|…)[\s.…*_`\"'\[\](){{}}<>;,]*|<[^<>\n]{{1,80}}>;?"
+    rf"|\W*(?:(?:insert|put|write|enter|place|add)\s)?your(?:\s[\w\-]+){{0,4}}\s{_NOUN}(?:\s(?:goes\s)?here)?\W*"
+    rf"|\W*(?:the\s|an?\s)?(?:[\w\-]+\s){{0,3}}?{_NOUN}\s(?:goes\s)?here\W*|[\[{{<(]\s*(?:[\w\-]+\s){{0,4}}{_NOUN}\s*[\]}}>)]"
+    rf"|\W*(?:sql\s(?:query|statement|command)|bash\s(?:command|script))\W*"
+    rf"|\[?\W*answer[\s_]?\d(?:\W+answer[\s_]?\d)*\W*",
+    re.IGNORECASE,
+)
+"""Text of a format that nobody has filled in."""
+_REPEATS = re.compile(
+    r"\b(?:from|into|update) (?:your_|my_|the_)?table(?:_?name)?\b.*\bcondition\b"
+    r"|\b(?:your|some)_(?:table|column)\w*\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Query of a format that looks like one of its own."""
+
+
+def fence_payload(page: Page, label: PagePart, language: str, since: int, stop: int) -> PagePart | None:
+    """Payload of a name that has a fence.
+
+    It stands in a fence behind the name, also behind lines of prose; in the fence that the name stands in; directly
+    before the label; or, where there is no fence, in the lines behind the name, if these are code by their own form.
+
+    Args:
+        page: the answer.
+        label: label with its name.
+        language: language of the fence; empty for any.
+        since: end of the action before.
+        stop: position of the next label.
+    """
+    last = page.turn(label.end, stop)
+    marks = page.marks(label.end, last)
+    if page.around(label):
+        until = marks[0].start() if marks else last
+        inner = page.text[label.end : until].strip("\n").rstrip()
+        if inner.strip() and (not marks or not page.opens(marks[0])) and _is_code(inner, language):
+            end = marks[0].end() if marks else until
+            return PagePart(label.start, end, inner, bool(marks) or end < len(page.text))
+    found = _in_fences(page, marks, label.end, language)
+    if found is None:
+        found = _unfenced(page, label.end, page.other(label.end, last), language)
+    return found or _before(page, label, language, since, last)
+
+
+def _in_fences(page: Page, marks: Sequence[re.Match[str]], start: int, language: str) -> PagePart | None:
+    """The first fence with code, else the first one that names the language; none within a line of prose."""
+    every = list[tuple[str, PagePart]]()
+    for mark in marks:
+        if mark.start() >= start and not page.is_inline(mark, start):
+            fence, info = page.fence(mark), page.language(mark)
+            start = fence.end
+            every += [(info, fence)] if fence.text.strip() and _fits(info, language) else []
+    found = next((fence for info, fence in every if info not in NEUTRAL or _is_code(fence.text, language)), None)
+    return _without_prose(found) if found is not None and found.is_open else found
+
+
+def _without_prose(fence: PagePart) -> PagePart:
+    """A fence without a mark that ends it, up to the end of its statement where it is SQL."""
+    if kind_of(fence.text.split("\n")) is not ActionKind.QUERY:
+        return fence
+    found = extent(fence.text, 0, len(fence.text))
+    return fence if found.unclear or found.end >= len(fence.text) else replace(fence, text=found.text)
+
+
+def text_payload(page: Page, label: PagePart, action: NamedAction, since: int, stop: int) -> PagePart | None:
+    """Payload of a name that has a label: a text behind it, else behind the name itself, else one before the name."""
+    last = page.turn(label.end, stop)
+    for name in (str(action.label), action.name):
+        mark = label_at(page, name, label.end, last)
+        if mark is not None:
+            return final_answer(page, mark.end(), last)
+    found = final_answer(page, label.end, page.other(label.end, last))
+    if found is not None:
+        return found if _is_bare(page, label, action.name, found) else None
+    before = label_pattern(str(action.label)).search(page.shape, since, label.start)
+    return None if before is None else final_answer(page, before.end(), label.start)
+
+
+def _is_bare(page: Page, label: PagePart, name: str, answer: PagePart) -> bool:
+    """Report whether a text behind a name is an answer rather than the rest of a sentence."""
+    glue = page.shape[label.start : label.end].lower().rpartition(name.lower())[2]
+    apart = ":" in glue or "=" in glue or page.shape[label.end : label.end + 1] in ("\n", "")
+    is_value = answer.closed and answer.text[:1] in ("[", "(", "{")
+    is_short = (
+        len(answer.text.split()) <= _MAX_WORDS and not _PROSE.match(answer.text) and answer.text[-1:] not in ".:?"
+    )
+    return apart and (is_value or is_short)
+
+
+def label_at(page: Page, name: str, start: int, stop: int) -> re.Match[str] | None:
+    """Label of a payload: at the position, at the beginning of a line, or behind a sentence."""
+    direct = re.compile(rf"{re.escape(name)}[*_]* ?:[*_ ]*", re.IGNORECASE).match(page.shape, start, stop)
+    found = direct or label_pattern(name).search(page.shape, start, stop)
+    return found or inner_pattern(name).search(page.shape, start, stop)
+
+
+def line_of(page: Page, label: PagePart, stop: int) -> PagePart | None:
+    """The rest of a label's line; the next line that is not blank where the label has the line to itself."""
+    last = page.other(label.end, page.turn(label.end, stop))
+    start = last - len(page.shape[label.end : last].lstrip())
+    mark = MARK.match(page.shape, start, last)
+    if mark is not None:
+        found = page.fence(mark)
+        lines = [line for line in found.text.split("\n") if line.strip()]
+        fault = Fault.SEVERAL_LINES if len(lines) > 1 else ""
+        return PagePart(start, found.end, "\n".join(lines).strip(), found.closed, fault)
+    end = page.shape.find("\n", start, last)
+    end = last if end < 0 else end
+    text = _unquoted(page.text[start:end].strip(), page.shape[label.start : label.end])
+    text = text if start == label.end else _ITEM.sub("", text)
+    return PagePart(start, end, _STOP.sub("", cleaned(text)), end < len(page.text))
+
+
+def _unquoted(text: str, label: str) -> str:
+    """A line without the second half of the marks that begin before its label, or the marks of code around it."""
+    for mark, closing in (("`", "`"), ('"', '"'), ('"', "”"), ("'", "'"), ("'", "’")):
+        if mark in label and text.endswith(closing) and text.count(closing) % 2 == 1:
+            return text[:-1].rstrip()
+    return text.strip("`") if text.startswith("``") and text.endswith("``") else text
+
+
+def block_of(page: Page, label: PagePart, stop: int) -> PagePart | None:
+    """All lines up to the next label; or the text of a fence that begins there, or behind a line that announces it."""
+    last = page.other(label.end, page.turn(label.end, stop))
+    marks = page.marks(label.end, last)
+    if page.around(label):
+        last = marks[0].start() if marks and not page.opens(marks[0]) else last
+        marks = []
+    if marks:
+        before = page.shape[label.end : marks[0].start()].strip()
+        if not before or (before.endswith(":") and "\n" not in before):
+            return page.fence(marks[0])
+        last = _stray(page, marks, last)
+    inner = page.text[label.end : last].strip("\n").rstrip()
+    return PagePart(label.start, last, inner.strip() if "\n" not in inner else inner, last < len(page.text))
+
+
+def _stray(page: Page, marks: Sequence[re.Match[str]], last: int) -> int:
+    """End of a block without the mark of a fence that ends it, but was never opened."""
+    is_alone = len(marks) == 1 and not marks[0]["info"] and not page.shape[marks[0].end() : last].strip()
+    return marks[0].start() if is_alone else last
+
+
+def is_template(text: str, language: str = "") -> bool:
+    """Report whether a payload is a format that nobody has filled in: dots, a name in brackets, ``Your SQL here``."""
+    is_sketch = language in FAMILIES[0] and _DOTS.search(_COMMENT.sub("", _QUOTED.sub("''", text))) is not None
+    return is_sketch or _TEMPLATE.fullmatch(text.strip()) is not None
+
+
+def repeats(action: str) -> bool:
+    """Report whether an action is the example of a common prompt."""
+    return _REPEATS.search(action) is not None
+
+
+def _family(language: str) -> set[str]:
+    return next((set(each) for each in FAMILIES if language.lower() in each), {language.lower()})
+
+
+def _fits(info: str, language: str) -> bool:
+    return not language or info in NEUTRAL or info in _family(language)
+
+
+def _is_code(text: str, language: str) -> bool:
+    """Report whether text without a language is code: a statement where SQL is wanted, else no announcement."""
+    return STATEMENT.match(text) is not None if "sql" in _family(language) else not text.rstrip().endswith(":")
+
+
+def _before(page: Page, label: PagePart, language: str, since: int, last: int) -> PagePart | None:
+    """Fence directly before a label, unless another one is begun or announced behind it."""
+    behind = page.shape[label.end : last].rstrip(" \n*")
+    if behind.endswith(":") or page.marks(label.end, last):
+        return None
+    opening, found = None, None
+    for mark in page.marks(since, label.start):
+        if opening is None or page.opens(mark):
+            opening = mark
+        else:
+            found, opening = (opening, page.fence(opening)), None
+    if found is None or opening is not None:
+        return None
+    mark, fence = found
+    gap = page.text[fence.end : label.start].strip(" \n*_")
+    info = page.language(mark)
+    is_query = kind_of(fence.text.split("\n")) is ActionKind.QUERY
+    fits = info in _family(language) - NEUTRAL or (is_query if info in NEUTRAL else not language)
+    fits = fits and (info not in NEUTRAL or not language or "sql" in _family(language))
+    if gap.count("\n") > 1 or page.turn(fence.end, label.start) < label.start or not fits:
+        return None
+    return PagePart(fence.start, label.end, fence.text, last < len(page.text)) if fence.text.strip() else None
+
+
+def _unfenced(page: Page, start: int, stop: int, language: str) -> PagePart | None:
+    """Code without a fence behind a name, also behind a line of prose: SQL, or what its first line shows to be code."""
+    mark = next(iter(page.marks(start, stop)), None)
+    stop = stop if mark is None else mark.start()
+    position, is_sql = start, "sql" in _family(language)
+    for _ in range(4):
+        named = _NAMING.match(page.shape, position, stop)
+        begin = position if named is None else named.end()
+        kind = kind_of(page.text[begin:stop].split("\n"))
+        if kind is ActionKind.QUERY or (kind is ActionKind.CODE and not is_sql) or _SHOWS.match(page.text, begin, stop):
+            return _code(page, begin, stop)
+        position = page.text.find("\n", begin, stop)
+        if position < 0:
+            return None
+    return None
+
+
+def _code(page: Page, start: int, stop: int) -> PagePart:
+    """Code that begins at a position, as far as its own form tells, without the quotation mark that it ends in."""
+    found = extent(page.text, start, stop)
+    is_ended = found.closed or stop < len(page.text)
+    quote = page.shape[start - 1 : start]
+    shape = page.shape[found.end - len(found.text) : found.end]
+    text = found.text[:-1] if quote in ('"', "'", "`") and shape.endswith(quote) else found.text
+    return PagePart(start, found.end, text, is_ended, Fault.UNFENCED if found.unclear else "")
+
+
+def final_answer(page: Page, start: int, stop: int) -> PagePart | None:
+    """Answer in text: a fence, a value in brackets, a box, or lines up to a blank one or a sentence that explains."""
+    begin = stop - len(page.shape[start:stop].lstrip(" \n*_"))
+    if begin == stop:
+        return None
+    mark = MARK.match(page.shape, begin, stop)
+    if mark is not None:
+        found = page.fence(mark)
+        return found if found.text.strip() else None
+    stop = min(stop, page.other(begin, stop), next((each.start() for each in page.marks(begin, stop)), stop))
+    end = _bracketed(page.text, begin, stop)
+    if end is not None and not page.text[end:stop].partition("\n")[0].strip(" .`*$"):
+        return PagePart(begin, end, page.text[begin:end], True)
+    blank = re.compile(r"\n\s*\n").search(page.shape, begin, stop)
+    paragraph = page.text[begin : blank.start() if blank else stop]
+    boxed = _unboxed(paragraph)
+    if boxed is not None:
+        return PagePart(begin, begin + boxed[1], boxed[0], True)
+    lines = paragraph.split("\n")
+    ends = (at for at in range(1, len(lines)) if _PROSE.match(lines[at].strip()) or _RULE.fullmatch(lines[at].strip()))
+    count = next(ends, len(lines))
+    said = "\n".join(lines[:count]).rstrip()
+    end = begin + len(said)
+    return PagePart(begin, end, cleaned(said), page.text[end:].strip() != "" and "\n" in page.text[end:])
+
+
+def _bracketed(text: str, start: int, stop: int) -> int | None:
+    """End of a value in brackets at a position, or None."""
+    if text[start] not in "[({":
+        return None
+    depth, position = 0, start
+    while position < stop:
+        quoted = _QUOTED.match(text, position, stop) if text[position] in "'\"" else None
+        if quoted is not None:
+            position = quoted.end()
+            continue
+        depth += (text[position] in "[({") - (text[position] in "])}")
+        position += 1
+        if depth == 0:
+            return position
+    return None
+
+
+def _unboxed(text: str) -> tuple[str, int] | None:
+    """Content of a box, and the position behind it; None if there is none."""
+    opening = _BOXED.search(text)
+    if opening is None:
+        return None
+    depth = 1
+    for position in range(opening.end(), len(text)):
+        depth += (text[position] == "{") - (text[position] == "}")
+        if depth == 0:
+            inner = _LATEX.sub(r"\1", text[opening.end() : position])
+            return inner.strip().strip("$"), position + 1 + len(text[position + 1 :].partition("\n")[0])
+    return None
