@@ -27,6 +27,13 @@ INERT = {
     "RowsConfig.feedback": "the same",
     "RowsConfig.optional": "the same",
     "RowsConfig.instructions": "text for a prompt",
+    **{
+        f"{kind}Config.{name}": "as of RowsConfig"
+        for kind in ("Gymnasium", "Factory")
+        for name in ("instruction", "prompt", "split", "scope")[: 1 if kind == "Gymnasium" else 4]
+    },
+    "GymnasiumConfig.actions": "names that the policy writes",
+    "FactoryConfig.done": "an attribute that is read",
 }
 """Fields of free text that nothing acts on, and why."""
 TRUSTED = {
@@ -36,6 +43,16 @@ TRUSTED = {
     "RowsConfig.path",
     "RowsConfig.reward",
     "RowsConfig.tools",
+    "PluginEnvConfig.python",
+    "GymnasiumConfig.id",
+    "GymnasiumConfig.options",
+    "GymnasiumConfig.words",
+    "GymnasiumConfig.python",
+    "FactoryConfig.factory",
+    "FactoryConfig.options",
+    "FactoryConfig.rows",
+    "FactoryConfig.reward",
+    "FactoryConfig.python",
     "PretrainedPolicyConfig.path",
     "FrozenWriterModelConfig.path",
     "EndpointWriterModelConfig.url",
