@@ -1,10 +1,11 @@
 """Environments of other libraries: where they are, which tasks they play, and how actions and observations read."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, JsonValue, field_validator
+from pydantic import BeforeValidator, Field, JsonValue, field_validator, model_validator
 
-from coevo.configs.base import MAX_COUNT, MAX_FACTOR, Config, FromAnywhere
+from coevo.configs.bank.writer_model_config import EndpointUrl, KeyName
+from coevo.configs.base import MAX_COUNT, MAX_FACTOR, MAX_PROCESSES, Config, FromAnywhere
 from coevo.configs.rows_config import FunctionReference, SplitConfig
 from coevo.configs.simulator_config import SimulatorConfig
 from coevo.configs.trust_settings import Trusted
@@ -26,6 +27,7 @@ RewardFunctions = Annotated[
     tuple[FunctionReference, ...], BeforeValidator(_listed), Trusted("imports and calls it"), Field(max_length=64)
 ]
 SumOfRewards = Annotated[float, Field(ge=-MAX_COUNT, le=MAX_COUNT)]
+ToolName = Annotated[str, Field(min_length=1, max_length=200)]
 MAX_ACTIONS = 1000
 
 
@@ -112,3 +114,49 @@ class FactoryConfig(AdapterConfig, SplitConfig):
     """Attribute of an instance that says whether its episode is over; one that has none ends by the tool ``answer``."""
     steps: int = Field(default=16, ge=1, le=MAX_COUNT)
     """Calls after which an episode is cut, and rewarded. Keep ``rollout.max_turns`` at least as large."""
+
+
+class OpenEnvConfig(AdapterConfig, SplitConfig):
+    """An environment of OpenEnv by the address of its server; needs the extra ``openenv``."""
+
+    type: Literal["openenv"] = "openenv"
+    """Name of the environment."""
+    url: Annotated[EndpointUrl, Trusted("plays there")]
+    """Address of the server, such as ``http://localhost:8000``."""
+    action: str | None = Field(default=None, max_length=200)
+    """Field of an action that holds the policy's text; null for the only required one, else actions are calls."""
+    observation: str | None = Field(default=None, max_length=200)
+    """Field of an observation that the policy sees; null for all of them."""
+    rows: Annotated[str | None, Trusted("reads tasks there"), FromAnywhere] = None
+    """Table of tasks, whose rows are arguments of ``reset``; null for ``reset(seed=…)``."""
+
+
+class McpConfig(AdapterConfig, SplitConfig):
+    """The tools of an MCP server as actions: a table of tasks, calls, and an answer that functions reward."""
+
+    type: Literal["mcp"] = "mcp"
+    """Name of the environment."""
+    command: Annotated[
+        tuple[Annotated[str, Field(max_length=4096)], ...], Trusted("starts it"), Field(max_length=MAX_PROCESSES)
+    ] = ()
+    """Command of a server that speaks over its standard input and output; one is started for each episode."""
+    url: Annotated[EndpointUrl | None, Trusted("calls tools there")] = None
+    """Address of a server that speaks streamable HTTP, in place of a command; each episode is a session."""
+    key: Annotated[KeyName | None, Trusted("sends its value there")] = None
+    """Name of the environment variable with a token for ``url``; null for a server without one."""
+    tools: tuple[ToolName, ...] = Field(default=(), max_length=MAX_PROCESSES)
+    """Tools that are offered; by default all that the server has."""
+    rows: Annotated[str, Trusted("reads tasks there"), FromAnywhere] = Field(min_length=1)
+    """Table of tasks (.jsonl, .csv, .parquet)."""
+    reward: RewardFunctions = Field(min_length=1)
+    """Functions ``f(answer, row) -> float``, ``package.module:function``, whose values add up."""
+    steps: int = Field(default=16, ge=1, le=MAX_COUNT)
+    """Calls after which an episode is cut, with an empty answer. Keep ``rollout.max_turns`` at least as large."""
+
+    @model_validator(mode="after")
+    def _one_server(self) -> Self:
+        if bool(self.command) == (self.url is not None):
+            raise ValueError("name one server: its command, or its url")
+        if self.key is not None and self.url is None:
+            raise ValueError("key is for a url: leave it out beside a command")
+        return self

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, JsonValue, Tag, ValidationError
 
-from coevo.configs.adapter_config import FactoryConfig, GymnasiumConfig, InterpreterPath
+from coevo.configs.adapter_config import FactoryConfig, GymnasiumConfig, InterpreterPath, McpConfig, OpenEnvConfig
 from coevo.configs.base import MAX_COUNT, MAX_SEED, Config
 from coevo.configs.rows_config import RowsConfig
 from coevo.configs.simulator_config import SimulatorConfig
@@ -96,7 +96,7 @@ def _which(value: Any) -> str:
     return kind if kind in KINDS else "plugin"
 
 
-KINDS = ("homerules", "babyai", "babyai-rules", "rows", "gymnasium", "factory")
+KINDS = ("homerules", "babyai", "babyai-rules", "rows", "gymnasium", "factory", "openenv", "mcp")
 """Environments with settings of their own; textworld and every other name are plug-ins."""
 
 
@@ -107,6 +107,8 @@ EnvConfig = Annotated[
     | Annotated[RowsConfig, Tag("rows")]
     | Annotated[GymnasiumConfig, Tag("gymnasium")]
     | Annotated[FactoryConfig, Tag("factory")]
+    | Annotated[OpenEnvConfig, Tag("openenv")]
+    | Annotated[McpConfig, Tag("mcp")]
     | Annotated[PluginEnvConfig, Tag("plugin")],
     Discriminator(_which),
 ]

@@ -24,6 +24,8 @@ ENVIRONMENTS = Registry[type[Environment[Any]]](
         "rows": "coevo.envs.rows.rows_environment:Rows",
         "gymnasium": "coevo.envs.adapters.adapter_environment:GymnasiumEnvironment",
         "factory": "coevo.envs.adapters.adapter_environment:FactoryEnvironment",
+        "openenv": "coevo.envs.adapters.adapter_environment:OpenEnvEnvironment",
+        "mcp": "coevo.envs.adapters.adapter_environment:McpEnvironment",
     },
     "coevo.envs",
 )

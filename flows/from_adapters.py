@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from coevo.configs.adapter_config import AdapterConfig, FactoryConfig, GymnasiumConfig
+from coevo.configs.adapter_config import AdapterConfig, FactoryConfig, GymnasiumConfig, McpConfig, OpenEnvConfig
 from coevo.configs.load.load import mistakes
 from coevo.flows.from_rows import GivenEnvironment, folders_of, reference_of, stored
 from coevo.utilities.errors import ConfigError
@@ -71,6 +71,55 @@ def from_factory(
     given = {"factory": reference_of(factory, classes=True), "reward": tuple(map(reference_of, rewards)), **settings}
     given = _with_rows(rows, given, workspace)
     return _made("from_factory", FactoryConfig, given, factory, *rewards)
+
+
+def from_openenv(
+    url: str, *, rows: TaskRows | None = None, workspace: Path | str | None = None, **settings: Any
+) -> GivenEnvironment:
+    """Make an environment of a server of OpenEnv.
+
+    Args:
+        url: its address, such as ``http://localhost:8000``.
+        rows: table of tasks, whose rows are arguments of ``reset``; None for ``reset(seed=...)``.
+        workspace: directory of runs.
+        settings: further settings of ``env.type=openenv``, such as ``action``, ``observation`` and ``reward_range``.
+
+    Returns:
+        Environment for ``coevo.run(..., env=...)``.
+
+    Raises:
+        CoevoError: the rows are no table, or a setting is not valid.
+    """
+    return _made("from_openenv", OpenEnvConfig, _with_rows(rows, {"url": url, **settings}, workspace))
+
+
+def from_mcp(
+    server: str | Sequence[str],
+    rows: TaskRows,
+    reward: Function | Sequence[Function],
+    *,
+    workspace: Path | str | None = None,
+    **settings: Any,
+) -> GivenEnvironment:
+    """Make an environment of the tools of an MCP server.
+
+    Args:
+        server: its address (streamable HTTP), or its command (standard streams).
+        rows: table of tasks.
+        reward: function ``f(answer, row)`` that returns a number, or several, which add up.
+        workspace: directory of runs.
+        settings: further settings of ``env.type=mcp``, such as ``tools``, ``prompt`` and ``key``.
+
+    Returns:
+        Environment for ``coevo.run(..., env=...)``.
+
+    Raises:
+        CoevoError: the rows are no table, a setting is not valid, or other processes cannot import a function.
+    """
+    rewards = [reward] if isinstance(reward, str) or callable(reward) else list(reward)
+    named = {"url": server} if isinstance(server, str) else {"command": tuple(server)}
+    given = {**named, "reward": tuple(map(reference_of, rewards)), **settings}
+    return _made("from_mcp", McpConfig, _with_rows(rows, given, workspace), *rewards)
 
 
 def _with_rows(rows: TaskRows | None, given: dict[str, Any], workspace: Path | str | None) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Nothing of a library is imported in this process: its simulator is asked, in a w
 """
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -14,12 +15,16 @@ from coevo.configs.adapter_config import (
     AdapterConfig,
     FactoryConfig,
     GymnasiumConfig,
+    McpConfig,
+    OpenEnvConfig,
 )
 from coevo.configs.rows_config import HELD_OUT, TRAIN, SplitConfig
 from coevo.configs.run_config import digest
 from coevo.envs.adapters.episode_parts import SimulatorFacts
 from coevo.envs.adapters.factory_episodes import FactorySimulator
 from coevo.envs.adapters.gymnasium_games import GymnasiumSimulator
+from coevo.envs.adapters.mcp_tools import McpSimulator
+from coevo.envs.adapters.openenv_sessions import OpenEnvSimulator
 from coevo.envs.base import Guide, Probe
 from coevo.envs.failures import EpisodeFailure, sound
 from coevo.envs.rows.table_splits import RowTasks
@@ -222,6 +227,43 @@ class FactoryEnvironment(AdapterEnvironment[FactoryConfig]):
     def program(self) -> FactorySimulator:
         """Episodes of the class."""
         return FactorySimulator(self._settings("factory", "options", "reward", "done", "steps"))
+
+
+class OpenEnvEnvironment(AdapterEnvironment[OpenEnvConfig]):
+    """Servers of OpenEnv, by their address (extra openenv)."""
+
+    name = "openenv"
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """The address."""
+        return self.config.url
+
+    def program(self) -> OpenEnvSimulator:
+        """Sessions of the server."""
+        return OpenEnvSimulator(self._settings("url", "action", "observation", "steps"))
+
+
+class McpEnvironment(AdapterEnvironment[McpConfig]):
+    """Tools of an MCP server, and rows with a reward."""
+
+    name = "mcp"
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """The server."""
+        return self.config.url or self.config.command[0]
+
+    def program(self) -> McpSimulator:
+        """Sessions of the server; the token comes from this process: workers may have been started before it was set.
+
+        Raises:
+            ConfigError: there is no token.
+        """
+        token = os.environ.get(self.config.key, "") if self.config.key else ""
+        if self.config.key and not (token.isascii() and token.isprintable() and token):
+            raise ConfigError(f"env.key: the environment has no token in {self.config.key}: set it")
+        return McpSimulator(self._settings("command", "url", "tools", "reward", "steps"), token)
 
 
 def prompted(value: Any) -> str:

@@ -5,7 +5,7 @@ Workers of other interpreters import it: numpy and pydantic are all that it need
 
 import json
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import isawaitable
 from math import isfinite
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from coevo.envs.base import Step
 from coevo.records.inert import encodable
 from coevo.utilities.errors import CoevoError
 
@@ -113,6 +114,21 @@ def imported(setting: str, reference: str) -> Any:
         raise CoevoError(
             f"{setting} = {reference!r}: importing it raises {said}: mend it, or set python_path"
         ) from error
+
+
+def last_step(told: str, scores: Sequence[tuple[str, float]], least: float, cut: bool, valid: bool) -> Step[None]:
+    """Last step of an episode whose rewards come at its end.
+
+    Args:
+        told: result of the last action.
+        scores: name and value of each reward, which add up.
+        least: least reward of a success.
+        cut: True if a limit ended the episode.
+        valid: True if the last action was understood.
+    """
+    total = sum(value for _, value in scores)
+    success, feedback = not cut and total >= least, f"{told}\nreward {total:g}".strip()
+    return Step(None, told, feedback, total, True, success, valid=valid, truncated=cut, scores=tuple(scores))
 
 
 def facts_or_refusal(found: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:

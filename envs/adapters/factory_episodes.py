@@ -16,6 +16,7 @@ from coevo.envs.adapters.episode_parts import (
     bounded,
     facts_or_refusal,
     imported,
+    last_step,
     number,
     shown,
 )
@@ -135,11 +136,7 @@ class FactoryEpisode:
         cut = not ended and self.turns >= self.settings["steps"]
         if not ended and not cut:
             return Step(None, told, told, 0.0, False, False, valid=valid)
-        scores = await self._scores()
-        total = sum(value for _, value in scores)
-        success = ended and total >= self.settings["success"]
-        feedback = f"{told}\nreward {total:g}" if told else f"reward {total:g}"
-        return Step(None, told, feedback, total, True, success, valid=valid, truncated=cut, scores=scores)
+        return last_step(told, await self._scores(), self.settings["success"], cut, valid)
 
     async def _scores(self) -> tuple[tuple[str, float], ...]:
         """Values of ``get_reward`` and of each reward function; one that returns None does not apply."""

@@ -1,7 +1,7 @@
 """Worker processes of another Python interpreter, for simulators whose packages conflict with coevo's.
 
-``InterpreterProcess`` starts this file there. It needs numpy and pydantic. It gets the modules of coevo and the user's folders,
-and none of the packages that are installed here.
+That interpreter needs numpy and pydantic. It gets the modules of coevo and the user's folders, and none of the packages
+that are installed here.
 """
 
 import json

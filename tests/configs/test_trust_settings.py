@@ -29,11 +29,14 @@ INERT = {
     "RowsConfig.instructions": "text for a prompt",
     **{
         f"{kind}Config.{name}": "as of RowsConfig"
-        for kind in ("Gymnasium", "Factory")
+        for kind in ("Gymnasium", "Factory", "OpenEnv", "Mcp")
         for name in ("instruction", "prompt", "split", "scope")[: 1 if kind == "Gymnasium" else 4]
     },
     "GymnasiumConfig.actions": "names that the policy writes",
     "FactoryConfig.done": "an attribute that is read",
+    "OpenEnvConfig.action": "a field of a message to a server that is confirmed",
+    "OpenEnvConfig.observation": "a field of its messages",
+    "McpConfig.tools": "names of tools of a server that is confirmed",
 }
 """Fields of free text that nothing acts on, and why."""
 TRUSTED = {
@@ -53,6 +56,15 @@ TRUSTED = {
     "FactoryConfig.rows",
     "FactoryConfig.reward",
     "FactoryConfig.python",
+    "OpenEnvConfig.url",
+    "OpenEnvConfig.rows",
+    "OpenEnvConfig.python",
+    "McpConfig.command",
+    "McpConfig.url",
+    "McpConfig.key",
+    "McpConfig.rows",
+    "McpConfig.reward",
+    "McpConfig.python",
     "PretrainedPolicyConfig.path",
     "FrozenWriterModelConfig.path",
     "EndpointWriterModelConfig.url",

@@ -28,7 +28,7 @@ def rows_file(folder, rows=COUNTS):
     return path
 
 
-def call(name, **arguments):
+def call(name, /, **arguments):
     return json.dumps({"name": name, "arguments": arguments})
 
 
