@@ -15,9 +15,9 @@ FATAL = 666
 """Number that ends the server."""
 
 
-def described(name, text, required=(), **properties):
+def described(name, about, required=(), /, **properties):
     schema = {"type": "object", "properties": properties, "required": list(required)}
-    return {"name": name, "description": text, "inputSchema": schema}
+    return {"name": name, "description": about, "inputSchema": schema}
 
 
 TOOLS = [
