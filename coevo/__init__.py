@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         waiting,
     )
     from coevo.flows.console.trust_prompt import trust
-    from coevo.flows.from_adapters import from_factory, from_gymnasium, from_mcp, from_openenv
+    from coevo.flows.from_adapters import from_factory, from_gymnasium, from_mcp, from_openenv, from_verifiers
     from coevo.flows.from_rows import from_rows
     from coevo.memory.admission.admission import AdmissionPart, Decision, Trial
     from coevo.memory.evidence.references import References
@@ -86,7 +86,7 @@ _HOME = {
         "serve",
         "waiting",
     ),
-    "coevo.flows.from_adapters": ("from_factory", "from_gymnasium", "from_mcp", "from_openenv"),
+    "coevo.flows.from_adapters": ("from_factory", "from_gymnasium", "from_mcp", "from_openenv", "from_verifiers"),
     "coevo.flows.from_rows": ("from_rows",),
     "coevo.records.demonstration": ("Answer", "Demonstration", "Moment", "Note"),
     "coevo.records.draws": ("extend", "generator", "key", "seed_of"),
@@ -155,6 +155,7 @@ __all__ = [
     "from_mcp",
     "from_openenv",
     "from_rows",
+    "from_verifiers",
     "generator",
     "key",
     "log",

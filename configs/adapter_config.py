@@ -160,3 +160,16 @@ class McpConfig(AdapterConfig, SplitConfig):
         if self.key is not None and self.url is None:
             raise ValueError("key is for a url: leave it out beside a command")
         return self
+
+
+class VerifiersConfig(AdapterConfig, SplitConfig):
+    """A taskset of verifiers (v1) in an interpreter of its own, whose packages conflict with coevo's."""
+
+    type: Literal["verifiers"] = "verifiers"
+    """Name of the environment."""
+    taskset: Annotated[str, Trusted("imports it")] = Field(min_length=1, max_length=300)
+    """``package.module:Class``, or the id of a taskset that is installed in ``python``. Its first ``tasks`` are played."""
+    options: Options = Field(default_factory=dict)
+    """Settings of the taskset, as verifiers has them under ``env.taskset``."""
+    steps: int = Field(default=16, ge=1, le=MAX_COUNT)
+    """Calls of tools after which an episode is cut, and rewarded. Keep ``rollout.max_turns`` at least as large."""

@@ -4,7 +4,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, JsonValue, Tag, ValidationError
 
-from coevo.configs.adapter_config import FactoryConfig, GymnasiumConfig, InterpreterPath, McpConfig, OpenEnvConfig
+from coevo.configs.adapter_config import (
+    FactoryConfig,
+    GymnasiumConfig,
+    InterpreterPath,
+    McpConfig,
+    OpenEnvConfig,
+    VerifiersConfig,
+)
 from coevo.configs.base import MAX_COUNT, MAX_SEED, Config
 from coevo.configs.rows_config import RowsConfig
 from coevo.configs.simulator_config import SimulatorConfig
@@ -96,7 +103,7 @@ def _which(value: Any) -> str:
     return kind if kind in KINDS else "plugin"
 
 
-KINDS = ("homerules", "babyai", "babyai-rules", "rows", "gymnasium", "factory", "openenv", "mcp")
+KINDS = ("homerules", "babyai", "babyai-rules", "rows", "gymnasium", "factory", "openenv", "mcp", "verifiers")
 """Environments with settings of their own; textworld and every other name are plug-ins."""
 
 
@@ -109,6 +116,7 @@ EnvConfig = Annotated[
     | Annotated[FactoryConfig, Tag("factory")]
     | Annotated[OpenEnvConfig, Tag("openenv")]
     | Annotated[McpConfig, Tag("mcp")]
+    | Annotated[VerifiersConfig, Tag("verifiers")]
     | Annotated[PluginEnvConfig, Tag("plugin")],
     Discriminator(_which),
 ]

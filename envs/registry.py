@@ -26,6 +26,7 @@ ENVIRONMENTS = Registry[type[Environment[Any]]](
         "factory": "coevo.envs.adapters.adapter_environment:FactoryEnvironment",
         "openenv": "coevo.envs.adapters.adapter_environment:OpenEnvEnvironment",
         "mcp": "coevo.envs.adapters.adapter_environment:McpEnvironment",
+        "verifiers": "coevo.envs.adapters.adapter_environment:VerifiersEnvironment",
     },
     "coevo.envs",
 )

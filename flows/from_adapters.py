@@ -7,7 +7,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from coevo.configs.adapter_config import AdapterConfig, FactoryConfig, GymnasiumConfig, McpConfig, OpenEnvConfig
+from coevo.configs.adapter_config import (
+    AdapterConfig,
+    FactoryConfig,
+    GymnasiumConfig,
+    McpConfig,
+    OpenEnvConfig,
+    VerifiersConfig,
+)
 from coevo.configs.load.load import mistakes
 from coevo.flows.from_rows import GivenEnvironment, folders_of, reference_of, stored
 from coevo.utilities.errors import ConfigError
@@ -120,6 +127,24 @@ def from_mcp(
     named = {"url": server} if isinstance(server, str) else {"command": tuple(server)}
     given = {**named, "reward": tuple(map(reference_of, rewards)), **settings}
     return _made("from_mcp", McpConfig, _with_rows(rows, given, workspace), *rewards)
+
+
+def from_verifiers(taskset: str, *, python: str | Path, **settings: Any) -> GivenEnvironment:
+    """Make an environment of a taskset of verifiers (v1), which runs in an interpreter of its own.
+
+    Args:
+        taskset: ``package.module:Class``, or the id of an installed taskset.
+        python: path of an interpreter that has verifiers.
+        settings: further settings of ``env.type=verifiers``, such as ``options`` and ``tasks``.
+
+    Returns:
+        Environment for ``coevo.run(..., env=...)``.
+
+    Raises:
+        CoevoError: a setting is not valid.
+    """
+    given = {"taskset": taskset, "python": str(python), **settings}
+    return _made("from_verifiers", VerifiersConfig, given, taskset)
 
 
 def _with_rows(rows: TaskRows | None, given: dict[str, Any], workspace: Path | str | None) -> dict[str, Any]:

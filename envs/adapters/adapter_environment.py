@@ -17,6 +17,7 @@ from coevo.configs.adapter_config import (
     GymnasiumConfig,
     McpConfig,
     OpenEnvConfig,
+    VerifiersConfig,
 )
 from coevo.configs.rows_config import HELD_OUT, TRAIN, SplitConfig
 from coevo.configs.run_config import digest
@@ -25,10 +26,11 @@ from coevo.envs.adapters.factory_episodes import FactorySimulator
 from coevo.envs.adapters.gymnasium_games import GymnasiumSimulator
 from coevo.envs.adapters.mcp_tools import McpSimulator
 from coevo.envs.adapters.openenv_sessions import OpenEnvSimulator
+from coevo.envs.adapters.verifiers_tasks import VerifiersSimulator
 from coevo.envs.base import Guide, Probe
 from coevo.envs.failures import EpisodeFailure, sound
 from coevo.envs.rows.table_splits import RowTasks
-from coevo.envs.rows.task_table import Row, load_table
+from coevo.envs.rows.task_table import Row, load_table, table_of
 from coevo.envs.stateful.interface import Simulator
 from coevo.envs.stateful.local_workers import LocalWorkers
 from coevo.envs.stateful.stateful_environment import StatefulEnvironment
@@ -64,6 +66,8 @@ class AdapterEnvironment(StatefulEnvironment, Generic[ConfigT]):
     version = "1"
     panels: Mapping[str, str] = {HELD_OUT: "tasks that training leaves out"}
     expert_guesses = False
+    brings_rows = False
+    """True if the simulator has the tasks."""
     title = "environment"
     """Name of the environment in an instruction, where no setting has one."""
 
@@ -71,9 +75,8 @@ class AdapterEnvironment(StatefulEnvironment, Generic[ConfigT]):
         self.config, self.simulator, self.python = config, config.simulator, config.python
         self.repeats, self.reward_range = config.repeats, config.reward_range
         self.version = f"1-{digest(config.model_dump(mode='json', exclude=INDIFFERENT))[:8]}"
-        self._rows: RowTasks | None = None
-        if config.table is not None and isinstance(config, SplitConfig):
-            self._rows = RowTasks(load_table(config.table), config, self._of_row)
+        if config.table is not None:
+            assert self._rows is not None
             self.panels = self._rows.panels
 
     def program(self) -> Simulator:
@@ -152,6 +155,15 @@ class AdapterEnvironment(StatefulEnvironment, Generic[ConfigT]):
         first = FIRST_SHOWN + SHOWN_EPISODES + int(generator(extend(key, "seeds")).integers(10**6))
         return Probe(tuple(self._of_seed(first + n, "probe") for n in range(size)), ((),) * size, ())
 
+    @cached_property
+    def _rows(self) -> RowTasks | None:
+        """Tasks of a table, or those that the simulator has; None for tasks by seed."""
+        if not isinstance(self.config, SplitConfig) or (self.config.table is None and not self.brings_rows):
+            return None
+        rows = self.facts.rows if self.config.table is None else ()
+        table = table_of(rows, self.title) if self.config.table is None else load_table(self.config.table)
+        return RowTasks(table, self.config, self._of_row)
+
     @property
     def _instruction(self) -> str:
         return self.config.instruction or f"reach the goal of {self.title}"
@@ -227,6 +239,21 @@ class FactoryEnvironment(AdapterEnvironment[FactoryConfig]):
     def program(self) -> FactorySimulator:
         """Episodes of the class."""
         return FactorySimulator(self._settings("factory", "options", "reward", "done", "steps"))
+
+
+class VerifiersEnvironment(AdapterEnvironment[VerifiersConfig]):
+    """Tasksets of verifiers (v1), in an interpreter of their own (env.python)."""
+
+    name, brings_rows = "verifiers", True
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """The taskset."""
+        return self.config.taskset.rpartition(":")[2]
+
+    def program(self) -> VerifiersSimulator:
+        """Episodes of the taskset."""
+        return VerifiersSimulator(self._settings("taskset", "options", "tasks", "steps"))
 
 
 class OpenEnvEnvironment(AdapterEnvironment[OpenEnvConfig]):

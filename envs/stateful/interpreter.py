@@ -123,6 +123,7 @@ def main() -> None:
     from coevo.envs.stateful.simulator_worker import answer_requests
 
     answer_requests(simulator, connection)
+    os._exit(0)  # threads of a package would keep it
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ FREE = {
     ("EndpointWriterModelConfig", "extra"): "belongs to the endpoint; a recipe has at most 32 KiB",
     ("GymnasiumConfig", "options"): "belongs to the environment; a recipe has at most 32 KiB",
     ("FactoryConfig", "options"): "the same",
+    ("VerifiersConfig", "options"): "the same",
     ("DeepSpeedConfig", "settings"): "belongs to DeepSpeed; a recipe has at most 32 KiB",
 } | {
     (kind.__name__, "options"): "belongs to the part; a recipe has at most 32 KiB"

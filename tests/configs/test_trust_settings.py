@@ -29,7 +29,7 @@ INERT = {
     "RowsConfig.instructions": "text for a prompt",
     **{
         f"{kind}Config.{name}": "as of RowsConfig"
-        for kind in ("Gymnasium", "Factory", "OpenEnv", "Mcp")
+        for kind in ("Gymnasium", "Factory", "OpenEnv", "Mcp", "Verifiers")
         for name in ("instruction", "prompt", "split", "scope")[: 1 if kind == "Gymnasium" else 4]
     },
     "GymnasiumConfig.actions": "names that the policy writes",
@@ -65,6 +65,9 @@ TRUSTED = {
     "McpConfig.rows",
     "McpConfig.reward",
     "McpConfig.python",
+    "VerifiersConfig.taskset",
+    "VerifiersConfig.options",
+    "VerifiersConfig.python",
     "PretrainedPolicyConfig.path",
     "FrozenWriterModelConfig.path",
     "EndpointWriterModelConfig.url",
