@@ -168,7 +168,7 @@ class VerifiersConfig(AdapterConfig, SplitConfig):
     type: Literal["verifiers"] = "verifiers"
     """Name of the environment."""
     taskset: Annotated[str, Trusted("imports it")] = Field(min_length=1, max_length=300)
-    """``package.module:Class``, or the id of a taskset that is installed in ``python``. Its first ``tasks`` are played."""
+    """``package.module:Class``, or the id of a taskset that ``python`` has. Its first ``tasks`` tasks are played."""
     options: Options = Field(default_factory=dict)
     """Settings of the taskset, as verifiers has them under ``env.taskset``."""
     steps: int = Field(default=16, ge=1, le=MAX_COUNT)

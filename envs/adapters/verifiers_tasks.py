@@ -1,7 +1,7 @@
-"""Tasks of a taskset of verifiers (v1) in worker processes: a prompt, calls of its toolsets, an answer, its own rewards.
+"""Tasks of a taskset of verifiers (v1) in worker processes: a prompt, calls of toolsets, an answer, and its rewards.
 
-The harness and the containers of verifiers stay out: tools are called here, and coevo's policy is the agent. A task that
-cannot be played so is refused before a run.
+The harness and the containers of verifiers stay out: tools are called here, and coevo's policy is the agent. A task
+that cannot be played so is refused before a run.
 """
 
 import inspect
@@ -39,8 +39,8 @@ class VerifiersSimulator:
     """Source of episodes.
 
     Attributes:
-        settings: ``taskset``, ``options``, ``tasks``, ``steps`` and ``success`` of ``VerifiersConfig``, and ``longest`` of
-            its simulator.
+        settings: ``taskset``, ``options``, ``tasks``, ``steps`` and ``success`` of ``VerifiersConfig``, and ``longest``
+            of its simulator.
     """
 
     settings: Mapping[str, Any]

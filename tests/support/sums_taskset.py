@@ -1,4 +1,4 @@
-"""Tasksets of verifiers for tests: sums with a tool, and sums without one. Only an interpreter with verifiers imports it."""
+"""Tasksets of verifiers for tests: sums with a tool, and without. Only an interpreter with verifiers imports it."""
 
 import verifiers.v1 as vf
 

@@ -1,4 +1,4 @@
-"""Tasksets of verifiers, in an interpreter that has it: ``VERIFIERS_PYTHON`` names it, since it conflicts with coevo."""
+"""Tasksets of verifiers, in an interpreter that has it: ``VERIFIERS_PYTHON`` names one, since packages conflict."""
 
 import os
 from contextlib import closing

@@ -26,8 +26,8 @@ class Elsewhere(Sums):
     def open(self, task, key):
         import importlib.util, only_there, sys
         live = Sum(self.target, key, "")
-        missing = [name for name in ("torch", "gymnasium", "pyarrow", "lancedb", "mlflow") if importlib.util.find_spec(name)]
-        return live, f"{only_there.NAME} {sys.prefix} {missing}"
+        names = ("torch", "gymnasium", "pyarrow", "lancedb", "mlflow")
+        return live, f"{only_there.NAME} {sys.prefix} {[name for name in names if importlib.util.find_spec(name)]}"
 """
 
 
