@@ -219,9 +219,13 @@ def _connected(url: str) -> Any:
         raise CoevoError("websockets is not installed: pip install 'coevo[openenv]'") from None
     parts = urlsplit(url)
     address = f"{'wss' if parts.scheme == 'https' else 'ws'}://{parts.netloc}{parts.path.rstrip('/')}/ws"
-    proxy = None if is_here(parts.hostname or "") else True
     try:
-        return connect(address, max_size=MAX_MESSAGE_BYTES, open_timeout=CONNECT_TIMEOUT_S, proxy=proxy)
+        return connect(
+            address,
+            max_size=MAX_MESSAGE_BYTES,
+            open_timeout=CONNECT_TIMEOUT_S,
+            proxy=None if is_here(parts.hostname or "") else True,
+        )
     except (OSError, WebSocketException) as error:
         raise CoevoError(
             f"env.url={url}: no session can be opened ({error}): start the server, or correct url"

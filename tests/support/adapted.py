@@ -3,11 +3,15 @@
 import json
 from contextlib import closing, contextmanager
 
+import pytest
+
 from coevo.configs.adapter_config import FactoryConfig, GymnasiumConfig
 from coevo.envs.failures import EpisodeFailure
 from coevo.envs.registry import make
 from coevo.records.draws import generator, key
 
+RANDOM_ACTIONS = (1500, pytest.param(10_000, marks=pytest.mark.full))
+"""Numbers of random actions: a few in each test run, and all that an adapter has to bear."""
 COUNTS = [{"prompt": f"exercise {n}", "target": n % 4 + 1} for n in range(40)]
 """Rows for ``factories.Counter``."""
 

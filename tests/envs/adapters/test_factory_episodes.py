@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.adapted import COUNTS, begun, call, factory, failures, one, rows_file
+from support.adapted import COUNTS, RANDOM_ACTIONS, begun, call, factory, failures, one, rows_file
 
 from coevo.envs.adapters.factory_episodes import tools_of
 from coevo.records.demonstration import Answer
@@ -40,6 +40,7 @@ def test_what_reset_returns_reaches_the_agent(env):
     assert task.instruction in {row["prompt"] for row in COUNTS}
 
 
+@pytest.mark.full
 def test_public_methods_are_tools_as_trl_describes_them(env):
     from support.factories import Counter
     from transformers.utils import get_json_schema
@@ -147,9 +148,10 @@ def test_what_is_no_factory_is_one_line(name, says):
     assert "\n" not in str(caught.value)
 
 
-def test_ten_thousand_random_actions_never_raise_out_of_a_step(path):
+@pytest.mark.parametrize("count", RANDOM_ACTIONS)
+def test_random_actions_never_raise_out_of_a_step(path, count):
     with factory("Counter", path, steps=1000) as env:
-        assert failures(env, calls=("increment", "look", "answer", "reset", "_close")) == []
+        assert failures(env, count, calls=("increment", "look", "answer", "reset", "_close")) == []
 
 
 def test_a_bound_method_is_described_without_its_instance():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from support.adapted import begun, call, failures, one
+from support.adapted import RANDOM_ACTIONS, begun, call, failures, one
 from support.mcp_server import FATAL, http_server
 from support.row_tables import written
 
@@ -139,6 +139,7 @@ def test_every_promise_of_the_interface_holds(path, server):
         assert [str(each) for each in check_environment(made, tasks=2, actions=ACTIONS) if not each.passed] == []
 
 
-def test_random_actions_never_raise_out_of_a_step(path, server):
+@pytest.mark.parametrize("count", RANDOM_ACTIONS)
+def test_random_actions_never_raise_out_of_a_step(path, server, count):
     with opened(path, url=server[0], steps=1000) as made:
-        assert failures(made, 10_000, calls=("add", "keep", "notes", "answer"), side_by_side=40) == []
+        assert failures(made, count, calls=("add", "keep", "notes", "answer"), side_by_side=40) == []

@@ -3,7 +3,7 @@
 from contextlib import closing
 
 import pytest
-from support.adapted import begun, call, failures, one
+from support.adapted import RANDOM_ACTIONS, begun, call, failures, one
 from support.openenv_server import serving
 
 from coevo.configs.adapter_config import OpenEnvConfig
@@ -112,5 +112,6 @@ def test_every_promise_of_the_interface_holds(url):
         assert [str(each) for each in check_environment(made, actions=NUMBERS) if not each.passed] == []
 
 
-def test_random_actions_never_raise_out_of_a_step(env):
-    assert failures(env, 10_000, side_by_side=40) == []
+@pytest.mark.parametrize("count", RANDOM_ACTIONS)
+def test_random_actions_never_raise_out_of_a_step(env, count):
+    assert failures(env, count, side_by_side=40) == []
