@@ -113,7 +113,7 @@ class FactoryConfig(AdapterConfig, SplitConfig):
     done: str = Field(default="done", max_length=200)
     """Attribute of an instance that says whether its episode is over; one that has none ends by the tool ``answer``."""
     steps: int = Field(default=16, ge=1, le=MAX_COUNT)
-    """Calls after which an episode is cut, and rewarded. Keep ``rollout.max_turns`` at least as large."""
+    """Calls after which an episode is cut, and rewarded. ``rollout.max_turns`` is at least as large."""
 
 
 class OpenEnvConfig(AdapterConfig, SplitConfig):
@@ -151,7 +151,7 @@ class McpConfig(AdapterConfig, SplitConfig):
     reward: RewardFunctions = Field(min_length=1)
     """Functions ``f(answer, row) -> float``, ``package.module:function``, whose values add up."""
     steps: int = Field(default=16, ge=1, le=MAX_COUNT)
-    """Calls after which an episode is cut, with an empty answer. Keep ``rollout.max_turns`` at least as large."""
+    """Calls after which an episode is cut, with an empty answer. ``rollout.max_turns`` is at least as large."""
 
     @model_validator(mode="after")
     def _one_server(self) -> Self:
@@ -172,4 +172,4 @@ class VerifiersConfig(AdapterConfig, SplitConfig):
     options: Options = Field(default_factory=dict)
     """Settings of the taskset, as verifiers has them under ``env.taskset``."""
     steps: int = Field(default=16, ge=1, le=MAX_COUNT)
-    """Calls of tools after which an episode is cut, and rewarded. Keep ``rollout.max_turns`` at least as large."""
+    """Calls of tools after which an episode is cut, and rewarded. ``rollout.max_turns`` is at least as large."""

@@ -107,7 +107,7 @@ def test_a_script_of_the_page_trains(folder, prefect_url, script):
     if script == "train.py":
         text = text.replace('("gymnasium-grpo", env', f'("gymnasium-grpo", {{{short}, "warmstart": None}}, env')
     else:
-        tokens = '"rollout.sampling.max_new_tokens": 8, "rollout.max_turns": 2'
+        tokens = '"rollout.sampling.max_new_tokens": 8, "rollout.max_turns": 8'
         text = text.replace('"DIR", "evaluation.tasks": 8', f'"{small_model(folder / "model")}", {short}, {tokens}')
     (folder / script).write_text(text)
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}  # as in a reader's shell

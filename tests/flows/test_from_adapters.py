@@ -38,6 +38,14 @@ def test_rows_of_a_factory_are_kept_in_the_workspace(tmp_path):
     assert coevo.from_factory("support.factories:Counter").config.rows is None
 
 
+def test_a_rollout_leaves_an_episode_the_turns_until_its_reward(tmp_path):
+    env = coevo.from_factory(factories.Counter, rows=COUNTS, workspace=tmp_path)
+    settings = as_typed({**env.settings(), "evaluation.tasks": 4})
+    with pytest.raises(CoevoError, match=r"rollout.max_turns=8 ends episodes before env.steps=16.* set env.steps=8"):
+        configure("rows-grpo-qwen3-0.6b", settings)
+    assert configure("rows-grpo-qwen3-0.6b", [*settings, "env.steps=8"]).env.steps == 8
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
