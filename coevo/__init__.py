@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         waiting,
     )
     from coevo.flows.console.trust_prompt import trust
+    from coevo.flows.from_adapters import from_factory, from_gymnasium, from_mcp, from_openenv, from_verifiers
     from coevo.flows.from_rows import from_rows
     from coevo.memory.admission.admission import AdmissionPart, Decision, Trial
     from coevo.memory.evidence.references import References
@@ -97,6 +98,7 @@ _HOME = {
         "serve",
         "waiting",
     ),
+    "coevo.flows.from_adapters": ("from_factory", "from_gymnasium", "from_mcp", "from_openenv", "from_verifiers"),
     "coevo.flows.from_rows": ("from_rows",),
     "coevo.records.answer_form": (
         "BlockForm",
@@ -182,7 +184,12 @@ __all__ = [
     "entry_id",
     "evaluate",
     "extend",
+    "from_factory",
+    "from_gymnasium",
+    "from_mcp",
+    "from_openenv",
     "from_rows",
+    "from_verifiers",
     "generator",
     "key",
     "log",

@@ -4,8 +4,17 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, JsonValue, Tag, ValidationError
 
-from coevo.configs.base import MAX_COUNT, MAX_PROCESSES, MAX_SECONDS, MAX_SEED, MAX_TOKENS, Config
+from coevo.configs.adapter_config import (
+    FactoryConfig,
+    GymnasiumConfig,
+    InterpreterPath,
+    McpConfig,
+    OpenEnvConfig,
+    VerifiersConfig,
+)
+from coevo.configs.base import MAX_COUNT, MAX_SEED, Config
 from coevo.configs.rows_config import RowsConfig
+from coevo.configs.simulator_config import SimulatorConfig
 from coevo.configs.trust_settings import Trusted
 from coevo.utilities.errors import ConfigError
 
@@ -73,21 +82,6 @@ class BabyAIRulesConfig(_Options):
     """Actions after which an episode is cut; the longest shortest plan has 12. ``rollout.max_turns`` also cuts it."""
 
 
-class SimulatorConfig(Config):
-    """Worker processes and limits of a stateful environment."""
-
-    workers: int = Field(default=2, ge=1, le=MAX_PROCESSES)
-    """Processes that simulate episodes side by side. The results do not depend on it."""
-    open_seconds: float = Field(default=120.0, gt=0, le=MAX_SECONDS)
-    """Time limit for the start of an episode; a new worker imports its packages in it."""
-    act_seconds: float = Field(default=60.0, gt=0, le=MAX_SECONDS)
-    """Time limit for one action. A worker that exceeds it is killed, and its episode lost."""
-    retries: int = Field(default=1, ge=0, le=100)
-    """Further attempts to start an episode that failed to start."""
-    longest: int = Field(default=100_000, ge=1, le=MAX_TOKENS)
-    """Most characters of an observation or a feedback; a longer one loses the episode."""
-
-
 EMBEDDED = SimulatorConfig()
 
 
@@ -100,11 +94,17 @@ class PluginEnvConfig(Config):
     """Keyword arguments of the environment's constructor."""
     simulator: SimulatorConfig = Field(default=EMBEDDED, exclude_if=lambda simulator: simulator == EMBEDDED)
     """Workers and limits, if the environment is a stateful one."""
+    python: InterpreterPath = Field(default=None, exclude_if=lambda python: python is None)
+    """Python interpreter of the workers, if the environment is a stateful one; null for this one."""
 
 
 def _which(value: Any) -> str:
     kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return kind if kind in ("homerules", "babyai", "babyai-rules", "rows") else "plugin"
+    return kind if kind in KINDS else "plugin"
+
+
+KINDS = ("homerules", "babyai", "babyai-rules", "rows", "gymnasium", "factory", "openenv", "mcp", "verifiers")
+"""Environments with settings of their own; textworld and every other name are plug-ins."""
 
 
 EnvConfig = Annotated[
@@ -112,6 +112,11 @@ EnvConfig = Annotated[
     | Annotated[BabyAIConfig, Tag("babyai")]
     | Annotated[BabyAIRulesConfig, Tag("babyai-rules")]
     | Annotated[RowsConfig, Tag("rows")]
+    | Annotated[GymnasiumConfig, Tag("gymnasium")]
+    | Annotated[FactoryConfig, Tag("factory")]
+    | Annotated[OpenEnvConfig, Tag("openenv")]
+    | Annotated[McpConfig, Tag("mcp")]
+    | Annotated[VerifiersConfig, Tag("verifiers")]
     | Annotated[PluginEnvConfig, Tag("plugin")],
     Discriminator(_which),
 ]

@@ -102,18 +102,9 @@ class JudgeRewardConfig(RowRewardConfig):
 RewardOfRows = Annotated[FunctionRewardConfig | JudgeRewardConfig, Field(discriminator="type")]
 
 
-class RowsConfig(Config):
-    """A table of tasks with a reward function."""
+class SplitConfig(Config):
+    """Base of what plays the rows of a table: their tasks in words, and which of them train."""
 
-    type: Literal["rows"] = "rows"
-    """Name of the environment."""
-    path: Annotated[str, Trusted("reads tasks there"), FromAnywhere] = Field(min_length=1)
-    """File (.jsonl, .csv, .parquet), folder that ``Dataset.save_to_disk`` wrote, or ``package:file`` for a file of an
-    installed package."""
-    reward: Annotated[tuple[RewardOfRows, ...], Trusted("imports and calls it, and sends answers to its url")] = Field(
-        max_length=64
-    )
-    """Rewards of an answer: ``package.module:function``, or a list of such functions and of their settings."""
     prompt: ColumnName = "prompt"
     """Column with the task in words."""
     split: ColumnName | None = None
@@ -125,6 +116,20 @@ class RowsConfig(Config):
     """Seed of that hash."""
     scope: ColumnName | None = None
     """Column with the scope of a row: lessons can be restricted to it; null for one scope."""
+
+
+class RowsConfig(SplitConfig):
+    """A table of tasks with a reward function."""
+
+    type: Literal["rows"] = "rows"
+    """Name of the environment."""
+    path: Annotated[str, Trusted("reads tasks there"), FromAnywhere] = Field(min_length=1)
+    """File (.jsonl, .csv, .parquet), folder that ``Dataset.save_to_disk`` wrote, or ``package:file`` for a file of an
+    installed package."""
+    reward: Annotated[tuple[RewardOfRows, ...], Trusted("imports and calls it, and sends answers to its url")] = Field(
+        max_length=64
+    )
+    """Rewards of an answer: ``package.module:function``, or a list of such functions and of their settings."""
     answer: ColumnName | None = None
     """Column with a right answer, which ``demonstration`` rows show and the check of rewards tries; null for none."""
     feedback: ColumnName | None = None

@@ -124,7 +124,7 @@ class Environment(ABC, Generic[StateT]):
     """True if its answers are partly guesses, so that its episodes of one task differ."""
     reward_range: tuple[float, float] = (0.0, 1.0)
     """Bounds of an episode's extrinsic return."""
-    repeats: ClassVar[bool] = True
+    repeats: bool = True
     """True if the same task and actions always give the same steps; paired replay and unfinished episodes need it."""
     concurrent: ClassVar[bool] = False
     """True if several threads may start and advance episodes at once (``rollout.pace=episode``)."""

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from inspect import isabstract, signature
 from typing import Any
 
-from coevo.configs.env import EnvConfig, PluginEnvConfig, SimulatorConfig
+from coevo.configs.adapter_config import AdapterConfig
+from coevo.configs.env import EnvConfig, PluginEnvConfig
 from coevo.configs.rows_config import RowsConfig
 from coevo.configs.run_config import RunConfig
+from coevo.configs.simulator_config import SimulatorConfig
 from coevo.envs.base import Environment
 from coevo.envs.stateful.stateful_environment import StatefulEnvironment
 from coevo.utilities.errors import ConfigError, unknown
@@ -20,6 +22,11 @@ ENVIRONMENTS = Registry[type[Environment[Any]]](
         "babyai-rules": "coevo.envs.babyai.rules:BabyAIRules",
         "textworld": "coevo.envs.textworld:TextWorld",
         "rows": "coevo.envs.rows.rows_environment:Rows",
+        "gymnasium": "coevo.envs.adapters.adapter_environment:GymnasiumEnvironment",
+        "factory": "coevo.envs.adapters.adapter_environment:FactoryEnvironment",
+        "openenv": "coevo.envs.adapters.adapter_environment:OpenEnvEnvironment",
+        "mcp": "coevo.envs.adapters.adapter_environment:McpEnvironment",
+        "verifiers": "coevo.envs.adapters.adapter_environment:VerifiersEnvironment",
     },
     "coevo.envs",
 )
@@ -53,15 +60,16 @@ def make(config: EnvConfig) -> Environment[Any]:
         ConfigError: the name is not registered, the module or class does not exist, the class is not an environment,
             or its constructor refuses the options.
     """
-    if isinstance(config, RowsConfig):
+    if isinstance(config, RowsConfig | AdapterConfig):
         return _built(config.type, {"config": config})
     if not isinstance(config, PluginEnvConfig):
         return _built(config.type, config.model_dump(exclude={"type"}))
     environment = _built(config.type, config.options)
     if isinstance(environment, StatefulEnvironment):
-        environment.simulator = config.simulator
-    elif config.simulator != SimulatorConfig():
-        raise ConfigError(f"env.simulator: {config.type} runs in this process; leave env.simulator out")
+        environment.simulator, environment.python = config.simulator, config.python
+    elif config.simulator != SimulatorConfig() or config.python is not None:
+        name = "python" if config.python is not None else "simulator"
+        raise ConfigError(f"env.{name}: {config.type} runs in this process; leave env.{name} out")
     return environment
 
 
@@ -99,7 +107,7 @@ def with_panel(config: RunConfig) -> RunConfig:
     """
     if config.evaluation.panels:
         return config
-    table = isinstance(config.env, RowsConfig)  # whose panels are in its file
+    table = isinstance(config.env, RowsConfig | AdapterConfig)  # whose panels may be in its file
     panels = tuple((make(config.env) if table else find(config.env.type)).panels)[:1]
     if not panels:
         raise ConfigError(f"env.type = {config.env.type!r}: it has no panel to evaluate on: name one in `panels`")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from coevo.flows.evaluation import Evaluation
-    from coevo.flows.from_rows import RowsEnvironment
+    from coevo.flows.from_rows import GivenEnvironment
     from coevo.flows.packages.promotion import Promotion
     from coevo.flows.packages.serving import Serving
 
@@ -31,7 +31,7 @@ def run(
     recipe: str,
     overrides: Mapping[str, object] | None = None,
     *,
-    env: "RowsEnvironment | None" = None,
+    env: "GivenEnvironment | None" = None,
     name: str | None = None,
     quiet: bool = False,
     workspace: WorkspacePath = None,
@@ -41,7 +41,7 @@ def run(
     Args:
         recipe: name of a shipped recipe, or path of a ``.yaml`` file.
         overrides: settings to change by dotted key, for example ``{"seed": 11, "bank.retrieval.k": 2}``.
-        env: environment in place of the recipe's, from ``coevo.from_rows``.
+        env: environment in place of the recipe's, from ``coevo.from_rows``, ``coevo.from_gymnasium`` and the like.
         name: name of the run; ``<recipe>-<n>`` by default.
         quiet: show no progress.
         workspace: directory of runs.

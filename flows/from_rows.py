@@ -8,12 +8,14 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 from sysconfig import get_path
 from typing import Any
 
 from pydantic import ValidationError
 
+from coevo.configs.adapter_config import AdapterConfig
 from coevo.configs.load.load import mistakes
 from coevo.configs.rows_config import RowsConfig
 from coevo.flows.console.options import workspace_of
@@ -27,19 +29,19 @@ INSTALLED = tuple(get_path(name) for name in ("stdlib", "purelib", "platlib"))
 
 
 @dataclass(frozen=True)
-class RowsEnvironment:
-    """An environment over rows, for ``coevo.run(..., env=...)``.
+class GivenEnvironment:
+    """An environment that was made in Python, for ``coevo.run(..., env=...)``.
 
     Attributes:
         config: its settings.
         python_path: folders of the modules of its functions.
     """
 
-    config: RowsConfig
+    config: RowsConfig | AdapterConfig
     python_path: tuple[str, ...]
 
     def settings(self) -> dict[str, object]:
-        """Settings of a run by key; its panels are those of the table, whatever the recipe evaluates on."""
+        """Settings of a run by key; its panels are its own, whatever the recipe evaluates on."""
         path = {"python_path": list(self.python_path)} if self.python_path else {}
         panels: dict[str, object] = {"evaluation.panels": [], "evaluation.final_panels": []}
         return {"env": self.config.model_dump(mode="json"), **panels, **path}
@@ -52,7 +54,7 @@ def from_rows(
     tools: Sequence[str | Callable[..., Any]] = (),
     workspace: Path | str | None = None,
     **settings: Any,
-) -> RowsEnvironment:
+) -> GivenEnvironment:
     """Make an environment of a table of tasks and what rewards an answer.
 
     Args:
@@ -72,21 +74,19 @@ def from_rows(
     """
     every = reward if isinstance(reward, list | tuple) else [reward]
     named = [_reward(each) for each in every]
-    called = [_reference(each) for each in tools]
+    called = [reference_of(each) for each in tools]
     given = {"type": "rows", "reward": named, "tools": tuple(called), **settings}
     if not isinstance(rows, str | Path):
-        rows, given = _stored(rows, given, workspace)
+        rows, given = stored(rows, given, workspace)
     try:
         config = RowsConfig.model_validate({**given, "path": str(rows)})
     except ValidationError as error:
         raise ConfigError(f"from_rows: {mistakes(error, RowsConfig)}") from None
-    functions = [each for each in (*every, *tools) if callable(each)]
-    functions += [each["function"] for each in every if isinstance(each, Mapping) and callable(each.get("function"))]
-    folders = dict.fromkeys(filter(None, map(_folder, functions)))
-    return RowsEnvironment(config, tuple(folders))
+    functions = [each.get("function") if isinstance(each, Mapping) else each for each in every]
+    return GivenEnvironment(config, folders_of(*functions, *tools))
 
 
-def _stored(
+def stored(
     rows: Iterable[Mapping[str, Any]], given: Mapping[str, Any], workspace: Path | str | None
 ) -> tuple[Path, dict[str, Any]]:
     """Write rows to the workspace; return their file, and the settings with the split column of a ``DatasetDict``."""
@@ -107,14 +107,20 @@ def _stored(
 
 def _reward(reward: Any) -> dict[str, Any]:
     if isinstance(reward, Mapping):
-        function = {"function": _reference(reward["function"])} if "function" in reward else {}
+        function = {"function": reference_of(reward["function"])} if "function" in reward else {}
         return {"type": "judge" if "url" in reward else "function", **reward, **function}
     call = "async" if inspect.iscoroutinefunction(reward) else "plain"
-    return {"type": "function", "function": _reference(reward), **({"call": call} if call != "plain" else {})}
+    return {"type": "function", "function": reference_of(reward), **({"call": call} if call != "plain" else {})}
 
 
-def _reference(function: Any) -> str:
-    """``package.module:function`` of a function that other processes can import.
+def folders_of(*functions: Any) -> tuple[str, ...]:
+    """Folders that functions and classes, or their names, are imported from; installed ones have none."""
+    found = (_folder_of_name(each) if isinstance(each, str) else _folder(each) for each in functions if each)
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def reference_of(function: Any, classes: bool = False) -> str:
+    """``package.module:function`` of a function that other processes can import; of a class too, with ``classes``.
 
     Raises:
         CoevoError: it is none, or they cannot.
@@ -122,7 +128,7 @@ def _reference(function: Any) -> str:
     if isinstance(function, str):
         return function
     name, module = getattr(function, "__qualname__", ""), getattr(function, "__module__", "")
-    if not inspect.isroutine(function) or not name:
+    if not (inspect.isroutine(function) or (classes and isinstance(function, type))) or not name:
         raise CoevoError(f"{function!r:.80} is no function: give one, or its name as 'package.module:function'")
     if module == "__main__" or "<" in name or "." in name or _source(module) is None:
         place = "a notebook or the main script" if module == "__main__" else "another function, a class or no file"
@@ -137,6 +143,16 @@ def _reference(function: Any) -> str:
 
 def _source(module: str) -> str | None:
     return getattr(sys.modules.get(module), "__file__", None)
+
+
+def _folder_of_name(reference: str) -> str:
+    """Folder of the module of a reference; empty for an installed one, and where there is none."""
+    spec = PathFinder.find_spec(reference.partition(":")[0].partition(".")[0])
+    if spec is None or ":" not in reference:
+        return ""
+    places = list(spec.submodule_search_locations or ())
+    folder = str(Path(places[0] if places else spec.origin or "").absolute().parent)
+    return "" if spec.name == "coevo" or folder.startswith(INSTALLED) else folder
 
 
 def _folder(function: Callable[..., Any]) -> str:

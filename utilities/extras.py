@@ -17,6 +17,8 @@ EXTRAS = {
     ),
     "s3": ("dvc_s3", "s3fs", "boto3", "botocore"),
     "babyai": ("minigrid",),
+    "gymnasium": ("gymnasium",),
+    "openenv": ("websockets",),
     "textworld": ("textworld",),
     "embedding": ("sentence_transformers",),
     "mcp": ("mcp", "mcp_types"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from coevo.configs.adapter_config import FactoryConfig, McpConfig, VerifiersConfig
 from coevo.configs.placement_config import MachinesPlacement, SeparatePlacement, SharedPlacement
 from coevo.configs.rollout.engine_config import VllmEngineConfig, gpus_of
 from coevo.configs.sections import RunSections
@@ -20,6 +21,17 @@ def flaws(config: RunSections) -> Iterator[str]:
     yield from _sync(config)
     yield from _style(config)
     yield from _room(config)
+    yield from _last_turn(config)
+
+
+def _last_turn(config: RunSections) -> Iterator[str]:
+    """Environments that reward an episode at its end alone: a cut by the rollout would earn nothing."""
+    turns = config.rollout.max_turns
+    if isinstance(config.env, FactoryConfig | McpConfig | VerifiersConfig) and config.env.steps > turns:
+        yield (
+            f"rollout.max_turns={turns} ends episodes before env.steps={config.env.steps}, where they would be "
+            f"rewarded: set env.steps={turns}, or rollout.max_turns={config.env.steps}"
+        )
 
 
 def _ahead(config: RunSections) -> Iterator[str]:

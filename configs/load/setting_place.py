@@ -12,6 +12,12 @@ FREE = "options"
 """Field whose keys are those of the old type, also where the new type has a field of this name."""
 
 
+SUBJECTS = ("id", "factory")
+"""Fields that name what all other settings of their section are about."""
+STAYING = ("type", "python", "simulator")
+"""Settings that also hold for another subject."""
+
+
 class SettingPlace(NamedTuple):
     """A setting, or where one is missing."""
 
@@ -116,6 +122,8 @@ def fitted(below: Mapping[str, Any], above: Mapping[str, Any], kind: type[Config
         if changed:
             common = chosen.model_fields.keys() - {FREE} | {"type"}
             part = {key: value for key, value in part.items() if key in common}
+        elif over.keys() >= chosen.model_fields.keys() or _is_another(over, part, chosen):
+            part = {key: value for key, value in part.items() if key in STAYING}
         kept[name] = fitted(part, over, chosen)
     return kept
 
@@ -139,3 +147,9 @@ def classes(annotation: Any) -> list[type[Config]]:
     if isinstance(annotation, type) and issubclass(annotation, Config):
         return [annotation]
     return [found for part in get_args(annotation) for found in classes(part)]
+
+
+def _is_another(over: Mapping[str, Any], part: Mapping[str, Any], chosen: type[Config]) -> bool:
+    """True if ``over`` names another subject than ``part``."""
+    subjects = (name for name in SUBJECTS if name in chosen.model_fields)
+    return any(name in over and over[name] != part.get(name, over[name]) for name in subjects)

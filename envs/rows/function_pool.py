@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from coevo.configs.base import MAX_TOKENS
-from coevo.configs.env import SimulatorConfig
 from coevo.configs.rows_config import FunctionRewardConfig, JudgeRewardConfig
+from coevo.configs.simulator_config import SimulatorConfig
 from coevo.envs.base import Step
 from coevo.envs.failures import EpisodeFailure, FailureKind, one_line
 from coevo.envs.rows.function_worker import Callee, FunctionHost

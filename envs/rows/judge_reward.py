@@ -62,7 +62,7 @@ class _NoRedirection(HTTPRedirectHandler):
 
 def judge_of(config: JudgeRewardConfig, key: str) -> Callable[[str, Mapping[str, Any]], Awaitable[float]]:
     """Coroutine function that asks for the value of an answer to a row; ``key`` is the API key, or empty."""
-    opener, threads = _opener(config), ThreadPoolExecutor(config.concurrency)
+    opener, threads = opener_of(config.url), ThreadPoolExecutor(config.concurrency)
 
     async def judge(answer: str, row: Mapping[str, Any]) -> float:
         asked = partial(_asked, config, opener, key, question(config.prompt, answer, row))
@@ -113,8 +113,9 @@ def number_in(body: bytes) -> float:
     return float(text)
 
 
-def _opener(config: JudgeRewardConfig) -> OpenerDirector:
-    host = urlsplit(config.url).hostname or ""
+def opener_of(url: str) -> OpenerDirector:
+    """Opener for one address: it follows no redirection, and passes proxies by on this machine."""
+    host = urlsplit(url).hostname or ""
     return build_opener(_NoRedirection, *([ProxyHandler({})] if is_here(host) else []))
 
 

@@ -27,7 +27,7 @@ ANSWERING: Mapping[str, Any] = {
     },
 }
 NO_CALL = "this is no call of a tool"
-PLAIN = (str, int, float, bool, NoneType)
+PLAIN = (str, int, float, bool, NoneType, list, dict)
 """Types of an argument besides lists, mappings with text keys, choices and unions of these."""
 _PARAMETER = re.compile(r"^\s*\*?(\w+)\s*(?:\([^)]*\))?:\s*(.+)$")
 _SECTION = re.compile(r"^\s*(?:Args|Arguments|Parameters):\s*$")
@@ -71,12 +71,16 @@ def python_tools(references: Sequence[str]) -> list[PythonTool]:
     Raises:
         ConfigError: a function cannot be a tool, two have the same name, or one is called ``answer``.
     """
-    found = [_tool(reference, tool_function(reference)) for reference in references]
-    names = [tool.name for tool in found]
+    found = [python_tool("env.tools", reference, tool_function(reference)) for reference in references]
+    check_names([tool.name for tool in found])
+    return found
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Check that tools can be told apart. Raises ``ConfigError``."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None or ANSWER in names:
         raise ConfigError(f"env.tools: {twice or ANSWER!r} is taken by another tool: rename the function")
-    return found
 
 
 def read_call(action: str, tools: Mapping[str, PythonTool]) -> ToolCall | str:
@@ -115,13 +119,23 @@ def _checked_call(name: str, arguments: Mapping[str, Any], tools: Mapping[str, P
     return ToolCall(name, json.loads(encodable(text)))
 
 
-def _tool(reference: str, function: UserFunction) -> PythonTool:
-    name = reference.partition(":")[2]
+def python_tool(setting: str, reference: str, function: UserFunction) -> PythonTool:
+    """Tool of a function, or of a method of an instance.
+
+    Args:
+        setting: setting that names it, for messages.
+        reference: ``package.module:function``, or ``package.module:Class.method``.
+        function: the function.
+
+    Raises:
+        ConfigError: it has no docstring, or a parameter without a type of JSON.
+    """
+    place, name = f"{setting} = {reference!r}", reference.rpartition(":")[2].rpartition(".")[2]
     summary, described = _docstring(function)
     if not summary:
-        raise ConfigError(f"env.tools = {reference!r}: it has no docstring: say in one what it does")
+        raise ConfigError(f"{place}: it has no docstring: say in one what it does")
     fields: dict[str, Any] = {}
-    for parameter, hint in _hints(reference, function).items():
+    for parameter, hint in _hints(place, function).items():
         default = inspect.signature(function).parameters[parameter].default
         needed = default is inspect.Parameter.empty
         description = described.get(parameter)
@@ -132,22 +146,22 @@ def _tool(reference: str, function: UserFunction) -> PythonTool:
         json.dumps(parameters, allow_nan=False)
     except (PydanticUserError, SchemaError, NameError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise ConfigError(f"env.tools = {reference!r}: no schema can be made of it: {reason}") from None
+        raise ConfigError(f"{place}: no schema can be made of it: {reason}") from None
     return PythonTool(name, {"name": name, "description": summary, "parameters": _untitled(parameters)}, arguments)
 
 
-def _hints(reference: str, function: UserFunction) -> dict[str, Any]:
+def _hints(place: str, function: UserFunction) -> dict[str, Any]:
     """Type of each parameter."""
     try:
         parameters, hints = inspect.signature(function).parameters, get_type_hints(function)
     except (NameError, TypeError, ValueError) as error:
-        raise ConfigError(f"env.tools = {reference!r}: its type hints cannot be read: {error}") from None
+        raise ConfigError(f"{place}: its type hints cannot be read: {error}") from None
     for name, parameter in parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ConfigError(f"env.tools = {reference!r}: {parameter} cannot be filled by name: name each parameter")
+            raise ConfigError(f"{place}: {parameter} cannot be filled by name: name each parameter")
         if name.startswith("_") or not _is_json(hints.get(name, object)):
             raise ConfigError(
-                f"env.tools = {reference!r}: the parameter {name} needs a type hint of str, int, float, bool, Literal, "
+                f"{place}: the parameter {name} needs a type hint of str, int, float, bool, Literal, "
                 "or of lists, dicts or unions of these, and a name without an underscore before it"
             )
     return {name: hints[name] for name in parameters}

@@ -1,16 +1,15 @@
 """The environment over a table of tasks: a prompt, an answer, and functions that reward it."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
-from coevo.configs.rows_config import DEMONSTRATION, HELD_OUT, TRAIN, FunctionRewardConfig, RowsConfig, columns_of
+from coevo.configs.rows_config import DEMONSTRATION, HELD_OUT, FunctionRewardConfig, RowsConfig, columns_of
 from coevo.configs.run_config import digest
 from coevo.envs.base import Environment, Guide, Probe, Step
 from coevo.envs.failures import EpisodeFailure, sound
 from coevo.envs.rows.function_pool import CallOutcome, FunctionCalls, FunctionPool
 from coevo.envs.rows.python_tools import ANSWER, ANSWERING, ToolCall, python_tools, read_call
 from coevo.envs.rows.row_rewards import RowReward, least_reward, rewards_of
-from coevo.envs.rows.table_splits import rows_by_split, text_of
+from coevo.envs.rows.table_splits import RowTasks, text_of
 from coevo.envs.rows.task_table import Row, TaskTable, load_table
 from coevo.envs.rows.user_functions import reward_function
 from coevo.records.answer_form import WholeForm
@@ -18,7 +17,6 @@ from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key, extend, generator
 from coevo.records.inert import encodable
 from coevo.records.task import Panel, Task
-from coevo.utilities.errors import CoevoError
 
 START = "the task is open"
 """First observation."""
@@ -52,8 +50,8 @@ class Rows(Environment[Task]):
         """
         self.config, self.table = config, load_table(config.path)
         _check_columns(config, self.table)
-        self.splits = rows_by_split(self.table, config)
-        self.panels = {name: f"rows of {name}" for name in self.splits if name not in (TRAIN, DEMONSTRATION, "")}
+        self._tasks = RowTasks(self.table, config, self.task)
+        self.splits, self.panels = self._tasks.splits, self._tasks.panels
         self.reward_range, self.has_expert = (
             _with_zero(*config.reward_range),
             config.answer is not None and not config.tools,
@@ -75,17 +73,11 @@ class Rows(Environment[Task]):
 
     def sample(self, count: int, key: Key) -> list[Task]:
         """Draw training rows, each once; all of them if there are no more."""
-        rows = self.splits[TRAIN]
-        return [self.task(rows[index], TRAIN) for index in generator(key).permutation(len(rows))[:count]]
+        return self._tasks.sample(count, key)
 
     def panel(self, name: str, size: int) -> Panel:
         """Held-out rows in the order of their ids, so that a smaller panel is a part of a larger one."""
-        rows = self._held_out.get(name)
-        if rows is None:
-            raise CoevoError(f"{self.table.source} has the panels {', '.join(self.panels)}, not {name!r}")
-        if size > len(rows):
-            raise CoevoError(f"panel {name} has {len(rows)} rows, not {size}: set evaluation.tasks={len(rows)}")
-        return Panel(name, self.version, tuple(rows[:size]))
+        return Panel(name, self.version, self._tasks.panel(name, size))
 
     def guide(self, task: Task) -> Guide:
         """The instructions, and the tools with their schemas."""
@@ -158,11 +150,6 @@ class Rows(Environment[Task]):
         drawn = generator(extend(key, "rows")).permutation(len(rows))[:size]
         tasks = tuple(self.task(rows[index], "probe") for index in drawn)
         return Probe(tasks, ((),) * len(tasks), ())
-
-    @cached_property
-    def _held_out(self) -> Mapping[str, list[Task]]:
-        tasks = {name: [self.task(row, name) for row in self.splits[name]] for name in self.panels}
-        return {name: sorted(found, key=lambda task: task.id) for name, found in tasks.items()}
 
     def _shown(self, part: str) -> list[Row]:
         """Rows of demonstrations. Raises ``MissingPartError`` if there are none, or no right answers."""

@@ -4,9 +4,9 @@
 engine may implement it with other machines.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from coevo.envs.base import Step
 from coevo.envs.failures import EpisodeFailure
@@ -34,6 +34,15 @@ class Simulator(Protocol):
 
     def open(self, task: Task, key: Key) -> tuple[Live, str] | Awaitable[tuple[Live, str]]:
         """Start an episode; return it with its first observation. It may be a coroutine, as methods of ``Live``."""
+        ...
+
+
+@runtime_checkable
+class Described(Protocol):
+    """A simulator that says of itself what its environment has to know before any episode."""
+
+    def facts(self) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
+        """JSON values by name. It may be a coroutine."""
         ...
 
 

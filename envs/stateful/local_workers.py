@@ -14,7 +14,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any, NamedTuple
 
-from coevo.configs.env import SimulatorConfig
+from coevo.configs.simulator_config import SimulatorConfig
 from coevo.envs.base import Step
 from coevo.envs.failures import EpisodeFailure
 from coevo.envs.stateful.interface import Opened, Opening, Simulator
@@ -58,9 +58,13 @@ class _Pending(NamedTuple):
 class LocalWorkers:
     """Worker processes of one simulator; each starts when it is first needed."""
 
-    def __init__(self, simulator: Simulator, settings: SimulatorConfig) -> None:
-        self._simulator = simulator
-        self._settings = settings
+    def __init__(self, simulator: Simulator, settings: SimulatorConfig, python: str | None = None) -> None:
+        """Args:
+        simulator: source of live episodes.
+        settings: number of workers, and limits.
+        python: interpreter of the workers; None for this one.
+        """
+        self._simulator, self._settings, self._python = simulator, settings, python
         self._numbers = count()
         self._alive: list[WorkerProcess] = []
         self._books = Lock()
@@ -89,6 +93,16 @@ class LocalWorkers:
                 process.ended.append(number)
                 process.episodes -= 1
         self._close_ended({handle.process for handle in _ours(handles)})
+
+    def facts(self) -> Mapping[str, Any] | EpisodeFailure:
+        """Description that the simulator gives of itself, from one process; see ``interface.Described``."""
+        process = self._least()
+        (reply,) = self._run([_Job(process, {"facts": True}, self._settings.open_seconds)])
+        with self._books:
+            process.episodes -= 1
+        if isinstance(reply, WorkerReply) and reply.facts is not None:
+            return reply.facts
+        return reply if isinstance(reply, EpisodeFailure) else EpisodeFailure("invalid", "it says nothing of itself")
 
     def shutdown(self) -> None:
         """Let all processes close their episodes, side by side, and end those that exceed ``CLOSE_TIMEOUT_S``."""
@@ -119,7 +133,7 @@ class LocalWorkers:
         """Process with the fewest episodes, which gets one more; a new one if there may be more."""
         with self._books:
             if len(self._alive) < self._settings.workers and all(process.episodes for process in self._alive):
-                self._alive.append(WorkerProcess(self._simulator, next(self._numbers)))
+                self._alive.append(WorkerProcess(self._simulator, next(self._numbers), self._python))
             process = min(self._alive, key=lambda process: process.episodes)
             process.episodes += 1
             return process

@@ -1,7 +1,7 @@
 """One worker process, as its run sees it: start, exchange of messages without waiting, and end.
 
-Processes come from a fork server, which has no threads and ends with its run; they hash texts alike in every run, so
-that a simulator may iterate over sets. Messages are lines of JSON.
+Processes come from a fork server, which has no threads and ends with its run, or are started by another interpreter.
+They hash texts alike in every run, so that a simulator may iterate over sets. Messages are lines of JSON.
 """
 
 import os
@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Any
 
 from coevo.envs.stateful.interface import Simulator
+from coevo.envs.stateful.interpreter import InterpreterProcess
 from coevo.envs.stateful.simulator_worker import serve
 from coevo.utilities.errors import CoevoError
 
@@ -41,14 +42,16 @@ class WorkerProcess:
         CoevoError: the simulator cannot be pickled, or no process can be started.
     """
 
-    def __init__(self, simulator: Simulator, number: int) -> None:
+    def __init__(self, simulator: Simulator, number: int, python: str | None = None) -> None:
         self.number = number
         self.episodes = 0
         self.ended: list[int] = []
         self.serving = Lock()
         self._unsent, self._heard = b"", b""
+        self._process: ForkServerProcess | InterpreterProcess
         try:
-            self._socket, self._process = _started(pickle.dumps(simulator))
+            pickled = pickle.dumps(simulator)
+            self._socket, self._process = _started(pickled) if python is None else _started_by(python, pickled)
         except (TypeError, AttributeError, OSError, EOFError, pickle.PicklingError) as error:
             raise CoevoError(f"the environment cannot be sent to worker processes: {error}: open in `open`") from error
 
@@ -123,6 +126,23 @@ def _started(simulator: bytes) -> tuple[socket, ForkServerProcess]:
         ours.setblocking(False)
         return ours, process
     raise AssertionError
+
+
+def _started_by(python: str, simulator: bytes) -> tuple[socket, InterpreterProcess]:
+    """Start a process of another interpreter.
+
+    Raises:
+        CoevoError: it cannot be started.
+    """
+    ours, theirs = socketpair()
+    try:
+        with theirs:
+            process = InterpreterProcess(python, simulator, theirs)
+    except OSError as error:
+        ours.close()
+        raise CoevoError(f"env.python={python}: {error.strerror}: name a Python interpreter") from None
+    ours.setblocking(False)
+    return ours, process
 
 
 def _start_server() -> None:

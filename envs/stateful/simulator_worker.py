@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from coevo.envs.base import Step
 from coevo.envs.failures import RAISED, described
-from coevo.envs.stateful.interface import Live, Simulator
+from coevo.envs.stateful.interface import Described, Live, Simulator
 from coevo.envs.stateful.wire import digest, encoded, plain
 from coevo.records.draws import Key
 from coevo.records.task import Task
@@ -33,7 +33,12 @@ def serve(simulator: bytes, connection: socket, owner: int) -> None:
         owner: id of the process at its other end.
     """
     guarded(connection.fileno(), owner)
-    host = Host(pickle.loads(simulator))
+    answer_requests(pickle.loads(simulator), connection)
+
+
+def answer_requests(simulator: Simulator, connection: socket) -> None:
+    """Answer requests in this process, as ``serve`` does."""
+    host = Host(simulator)
     _hide()
     with suppress(ConnectionError), connection.makefile("rb") as requests:
         for line in requests:
@@ -68,6 +73,8 @@ class Host:
     def _carried_out(self, request: dict[str, Any]) -> dict[str, Any]:
         if "task" in request:
             return self._start(request)
+        if "facts" in request:
+            return {"facts": self._awaited(self._simulator.facts())} if isinstance(self._simulator, Described) else {}
         if "action" in request:
             return {"step": self._act(request["number"], request["action"])}
         self.close(request["numbers"])

@@ -15,7 +15,7 @@ from functools import cached_property
 from threading import Lock
 from typing import Any
 
-from coevo.configs.env import SimulatorConfig
+from coevo.configs.simulator_config import SimulatorConfig
 from coevo.envs.base import Environment, Step
 from coevo.envs.failures import EpisodeFailure, sound
 from coevo.envs.stateful.interface import Live, Opened, Opening, Workers
@@ -68,6 +68,8 @@ class StatefulEnvironment(Environment[SimulatorPosition]):
 
     simulator: SimulatorConfig = SimulatorConfig()
     """Number of workers, and limits."""
+    python: str | None = None
+    """Python interpreter of the workers; None for this one."""
     concurrent = True
 
     @abstractmethod
@@ -135,7 +137,7 @@ class StatefulEnvironment(Environment[SimulatorPosition]):
     @cached_property
     def workers(self) -> Workers:
         """Workers of this machine; set the attribute to use others."""
-        return LocalWorkers(self, self.simulator)
+        return LocalWorkers(self, self.simulator, self.python)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("workers", "_left")}

@@ -8,7 +8,7 @@ import hashlib
 import json
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from coevo.configs.base import named
 from coevo.envs.base import Step
@@ -44,6 +44,7 @@ class WorkerReply(BaseModel):
     error: str = ""
     observation: str = ""
     step: ActionResult | None = None
+    facts: dict[str, JsonValue] | None = None
     trace: str = Field(default="", pattern=r"^[0-9a-f]*$", max_length=64)
 
 

@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
+from coevo.configs.adapter_config import AdapterConfig
 from coevo.configs.rows_config import RowsConfig
 from coevo.configs.run_config import RunConfig
 from coevo.lineage.revision.manifest import Manifest
@@ -189,7 +190,7 @@ def _named(config: RunConfig) -> Iterator[str]:
     kinds = {str(value) for key, value in flat(config.model_dump(mode="json")).items() if key.endswith(".type")}
     yield from (kind.partition(":")[0] for kind in kinds if ":" in kind)
     yield from (part.module for part in _installed_parts() if part.name in kinds)
-    if isinstance(config.env, RowsConfig):
+    if isinstance(config.env, RowsConfig | AdapterConfig):
         yield from (module for module in config.env.modules if module.partition(".")[0] != "coevo")
 
 

@@ -203,7 +203,7 @@ def _within_range(env: Environment[object], episodes: Sequence[_Episode]) -> Che
         sums = f"all sums of an episode are {least}" if least == most else f"sums of an episode are {least} to {most}"
         unseen = "" if any(solved) else "; no episode succeeded, so the reward of success is not checked"
         return CheckResult("rewards", True, f"{sums}{unseen}")
-    remedy = "scale the rewards, or set the class attribute reward_range"
+    remedy = "scale the rewards, or set reward_range (env.reward_range, or an attribute of the class)"
     text = f"the sum of an episode is {wrong:g}, which is not between {low:g} and {high:g}: {remedy}"
     return CheckResult("rewards", False, text)
 

@@ -279,7 +279,7 @@ def misrewarded(env: Environment[object], outcomes: Sequence[tuple[bool, float]]
     if wrong is not None:
         yield (
             f"an episode of {env.name} earns {wrong:g}, which is not between {low:g} and {high:g}, and the run stops "
-            "there: scale the rewards, or set the class attribute reward_range"
+            "there: scale the rewards, or set reward_range (env.reward_range, or an attribute of the class)"
         )
     count = unrewarded(outcomes, env.reward_range)
     if count:

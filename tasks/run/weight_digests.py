@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from coevo.configs.adapter_config import AdapterConfig
 from coevo.configs.policy_config import PretrainedPolicyConfig
 from coevo.configs.rows_config import RowsConfig
 from coevo.configs.run_config import RunConfig
@@ -29,6 +30,8 @@ WRITER_MODEL = "bank.writer.model.path"
 """Setting of a frozen writer's model."""
 TABLE = "env.path"
 """Setting of a table of tasks."""
+ADAPTER_TABLE = "env.rows"
+"""The same for environments of other libraries."""
 DECIDING = frozenset({".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken"})
 """Suffixes of the files that a model, its tokenizer or its encoder is read from."""
 KNOWN = TypeAdapter(dict[str, tuple[list[int], str]])
@@ -60,7 +63,10 @@ def digests(config: RunConfig, workspace: Path) -> dict[str, str]:
 
 def tables(config: RunConfig) -> dict[str, str]:
     """SHA-256 (hex) of the rows of the run's table of tasks; empty if it has none."""
-    return {TABLE: load_table(config.env.path).digest} if isinstance(config.env, RowsConfig) else {}
+    if isinstance(config.env, RowsConfig):
+        return {TABLE: load_table(config.env.path).digest}
+    table = config.env.table if isinstance(config.env, AdapterConfig) else None
+    return {} if table is None else {ADAPTER_TABLE: load_table(table).digest}
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -73,7 +79,8 @@ def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def _named_by(setting: str) -> str:
-    return "rows of env.path (put the former table back)" if setting == TABLE else f"weights of {setting}"
+    table = setting in (TABLE, ADAPTER_TABLE)
+    return f"rows of {setting} (put the former table back)" if table else f"weights of {setting}"
 
 
 def check_weights(manifest: Manifest, config: RunConfig, workspace: Path, name: str) -> None:

@@ -23,6 +23,9 @@ FREE = {
     ("PluginEnvConfig", "options"): "belongs to the plug-in; a recipe has at most 32 KiB",
     ("ContextConfig", "template"): "belongs to the chat template; names and texts are short",
     ("EndpointWriterModelConfig", "extra"): "belongs to the endpoint; a recipe has at most 32 KiB",
+    ("GymnasiumConfig", "options"): "belongs to the environment; a recipe has at most 32 KiB",
+    ("FactoryConfig", "options"): "the same",
+    ("VerifiersConfig", "options"): "the same",
     ("DeepSpeedConfig", "settings"): "belongs to DeepSpeed; a recipe has at most 32 KiB",
 } | {
     (kind.__name__, "options"): "belongs to the part; a recipe has at most 32 KiB"

@@ -27,6 +27,16 @@ INERT = {
     "RowsConfig.feedback": "the same",
     "RowsConfig.optional": "the same",
     "RowsConfig.instructions": "text for a prompt",
+    **{
+        f"{kind}Config.{name}": "as of RowsConfig"
+        for kind in ("Gymnasium", "Factory", "OpenEnv", "Mcp", "Verifiers")
+        for name in ("instruction", "prompt", "split", "scope")[: 1 if kind == "Gymnasium" else 4]
+    },
+    "GymnasiumConfig.actions": "names that the policy writes",
+    "FactoryConfig.done": "an attribute that is read",
+    "OpenEnvConfig.action": "a field of a message to a server that is confirmed",
+    "OpenEnvConfig.observation": "a field of its messages",
+    "McpConfig.tools": "names of tools of a server that is confirmed",
 }
 """Fields of free text that nothing acts on, and why."""
 TRUSTED = {
@@ -36,6 +46,28 @@ TRUSTED = {
     "RowsConfig.path",
     "RowsConfig.reward",
     "RowsConfig.tools",
+    "PluginEnvConfig.python",
+    "GymnasiumConfig.id",
+    "GymnasiumConfig.options",
+    "GymnasiumConfig.words",
+    "GymnasiumConfig.python",
+    "FactoryConfig.factory",
+    "FactoryConfig.options",
+    "FactoryConfig.rows",
+    "FactoryConfig.reward",
+    "FactoryConfig.python",
+    "OpenEnvConfig.url",
+    "OpenEnvConfig.rows",
+    "OpenEnvConfig.python",
+    "McpConfig.command",
+    "McpConfig.url",
+    "McpConfig.key",
+    "McpConfig.rows",
+    "McpConfig.reward",
+    "McpConfig.python",
+    "VerifiersConfig.taskset",
+    "VerifiersConfig.options",
+    "VerifiersConfig.python",
     "PretrainedPolicyConfig.path",
     "FrozenWriterModelConfig.path",
     "EndpointWriterModelConfig.url",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from numpy import zeros
 
-from coevo.configs.env import SimulatorConfig
+from coevo.configs.simulator_config import SimulatorConfig
 from coevo.envs.base import Step
 from coevo.envs.homerules import HomeRules
 from coevo.envs.stateful.stateful_environment import StatefulEnvironment

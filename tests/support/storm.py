@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.simulators import Household, HouseholdEpisode
 
-from coevo.configs.env import SimulatorConfig
+from coevo.configs.simulator_config import SimulatorConfig
 from coevo.envs.base import Step
 from coevo.envs.stateful.stateful_environment import StatefulEnvironment
 from coevo.records.draws import generator

@@ -10,7 +10,7 @@ from support.simulators import Household
 from support.storm import Storm
 
 from coevo.configs.context_config import ContextConfig
-from coevo.configs.env import SimulatorConfig
+from coevo.configs.simulator_config import SimulatorConfig
 from coevo.envs.homerules import HomeRules
 from coevo.models.policy.context import Context
 from coevo.records.draws import extend, key
