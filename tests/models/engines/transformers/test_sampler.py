@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from coevo.configs.rollout.rollout_config import SamplingConfig
-from coevo.models.engines.transformers.embedded_engine import Sampler
+from coevo.models.engines.transformers.sampler import Sampler
 from coevo.records.draws import key, uniforms
 
 HALF_THIRD_SIXTH = torch.tensor([[math.log(3), math.log(2), 0.0]])
