@@ -40,7 +40,7 @@ from coevo.utilities.errors import CoevoError
 
 
 class ShownTo(NamedTuple):
-    """What decides which entries of a bank a policy is shown."""
+    """Settings and iteration that decide which entries of a bank a policy is shown."""
 
     config: RunConfig
     """Settings of the policy."""

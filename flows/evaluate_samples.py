@@ -53,7 +53,7 @@ MAX_SAMPLES = 1024
 
 @dataclass(frozen=True)
 class SampleRequest:
-    """What to play, and how; only ``panel``, ``tasks``, ``banks`` and ``samples`` decide results.
+    """Evaluation to carry out; only ``panel``, ``tasks``, ``banks`` and ``samples`` decide results.
 
     Attributes:
         panel: name of the panel; by default the first of the settings.
@@ -169,7 +169,7 @@ def _shown(seen: Experience, bank: Readable | None) -> BankArm:
 def _question(
     target: Target, env: Environment[Any], panel: Panel, arms: Mapping[str, BankArm], request: SampleRequest
 ) -> dict[str, Any]:
-    """What decides the results, as JSON values."""
+    """Everything that decides the results, as JSON values."""
     settings = target.config.model_dump(mode="json", exclude={"iterations", "update", "warmstart", "approval"})
     settings["rollout"]["engine"].pop("rows", None)  # the batch decides nothing
     return {
@@ -263,10 +263,9 @@ def _batched(config: RunConfig, batch: int | None) -> RunConfig:
 
 def _engine(target: Target, policy: Path, config: RunConfig, scratch: Path) -> Any:
     """The engine, whose answers do not depend on their batch if it is in this process."""
-    own = isinstance(config.rollout.engine, TransformersEngineConfig)
-    if target.kind == "directory" and own:
-        model = _policy_in(policy, config)
-        return TransformersEngine(model, config.rollout.engine, config.rollout.sampling).settled()
+    settings = config.rollout.engine
+    if target.kind == "directory" and isinstance(settings, TransformersEngineConfig):
+        return TransformersEngine(_policy_in(policy, config), settings, config.rollout.sampling).settled()
     engine = open_engine(config, policy, scratch / "engine")
     return engine.settled() if isinstance(engine, TransformersEngine) else engine
 

@@ -38,7 +38,7 @@ class EpisodeKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSummary:
-    """What figures need of an episode.
+    """Facts of an episode that figures need.
 
     Attributes:
         success: the environment's own criterion.
@@ -295,7 +295,7 @@ def _of_bank(
         "avg": _interval([fmean(each.success for each in own) for own in counts.values()]),
         "pass": {},
         "reward": fmean(each.reward for each in episodes) if episodes else None,
-        "tokens": sum(each.tokens for each in episodes),
+        "tokens": sum(each.tokens for each in episodes) or None,  # a served agent tells none
     }
     for k in range(1, samples + 1):
         whole = [own for own in counts.values() if len(own) >= k]

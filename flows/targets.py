@@ -78,7 +78,7 @@ class ListedBank:
 
 @dataclass(frozen=True)
 class Target:
-    """What plays.
+    """A policy that can be evaluated, with its settings.
 
     Attributes:
         kind: kind of the target.
@@ -149,8 +149,8 @@ def opened(text: str, settings: TargetSettings, workspace: Workspace, scratch: P
     else:
         if settings.env is None:
             raise CoevoError(f"{text}: which environment does it play? name one with --env")
-        served = TargetSettings(settings.env, ["policy={type: scratch}", "context={style: words}", *settings.overrides])
-        config = _prepared(_composed(served, {}, {}))
+        found = {"policy": {"type": "scratch"}, **_environment(settings.env)}
+        config = _prepared(compose(["methods/react"], found, settings.overrides, "evaluate"))
         yield Target("url", text, config, None, None, 0, 0, {})
 
 
@@ -170,9 +170,7 @@ def _changed(name: str, config: RunConfig, settings: TargetSettings) -> RunConfi
     """The run's settings with the user's: of another recipe, only the environment."""
     found = config.model_dump(mode="json")
     if settings.env is not None:
-        other = compose(*_bases(settings.env), (), name)
-        found |= {"env": other.model_dump(mode="json")["env"]}
-        found["python_path"] = [*found["python_path"], *other.python_path]
+        found |= _environment(settings.env, config.python_path)
         found["evaluation"] |= {"panels": [], "final_panels": []}
     return written(change(found, settings.overrides), name)
 
@@ -217,7 +215,7 @@ def _composed(settings: TargetSettings, policy: Mapping[str, Any], own: Mapping[
     recipe = any(not base.startswith("envs/") for base in bases)
     first = [] if recipe else ["methods/experience-only"]
     unknown = {} if recipe else dict(UNKNOWN_MODEL)
-    return compose([*first, *bases], {**unknown, **chosen_env, **policy} | own, settings.overrides, "evaluate")
+    return compose([*first, *bases], {**unknown, **chosen_env, **policy, **own}, settings.overrides, "evaluate")
 
 
 def _bases(env: str) -> tuple[list[str], dict[str, Any]]:
@@ -228,6 +226,15 @@ def _bases(env: str) -> tuple[list[str], dict[str, Any]]:
         if env in shipped(kind):
             return [f"{kind}/{env}"], {}
     return [], {"env": {"type": env}}
+
+
+def _environment(env: str, path: Sequence[str] = ()) -> dict[str, Any]:
+    """Environment that a user names, of a recipe that alone, with the Python path that it needs."""
+    bases, settings = _bases(env)
+    if not any(base.startswith("recipes/") or base == env for base in bases):
+        bases, settings = ["methods/react", *bases], {"policy": {"type": "scratch"}, **settings}
+    config = compose(bases, settings, (), env)
+    return {"env": config.env.model_dump(mode="json"), "python_path": [*path, *config.python_path]}
 
 
 def _prepared(config: RunConfig) -> RunConfig:

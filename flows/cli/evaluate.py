@@ -20,7 +20,7 @@ HASH, SHOWN = 16, 8
 
 @dataclass(frozen=True)
 class EvaluationOptions:
-    """What is played, as options; the modules of ``EvaluationRequest`` take too long to import for `--help`."""
+    """Policy, panel and banks, as options; the modules of ``EvaluationRequest`` take too long to import for `--help`."""
 
     env: Annotated[
         str | None,
