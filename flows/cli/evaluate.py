@@ -20,13 +20,11 @@ HASH, SHOWN = 16, 8
 
 @dataclass(frozen=True)
 class EvaluationOptions:
-    """Policy, panel and banks, as options; the modules of ``EvaluationRequest`` take too long to import for `--help`."""
+    """Policy, panel and banks, as options: the modules of the requests take too long to import for `--help`."""
 
     env: Annotated[
         str | None,
-        typer.Option(
-            help="Environment, or recipe with its prompts and retrieval; by default the run's or directory's."
-        ),
+        typer.Option(help="Environment, or recipe with its prompts and retrieval; by default the target's."),
     ] = None
     panel: Annotated[str | None, typer.Option(help="Panel to play; by default the first of the settings.")] = None
     tasks: Annotated[int | None, typer.Option(min=1, help="Tasks of the panel; by default as in the settings.")] = None

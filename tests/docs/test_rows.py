@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.chat_model import small_model
 from support.row_tables import ROWS, written
-from support.templates import tokenizer
 
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
@@ -94,18 +94,3 @@ def test_the_script_of_the_page_trains(folder, prefect_url, monkeypatch):
     (manifest,) = (folder / "workspace" / "runs").glob("*/lineage/manifest.json")
     assert "agent/rewards/train/exact" in manifest.read_text()
     assert len(ROWS) == 60
-
-
-def small_model(folder):
-    """Directory of a random chat model."""
-    from transformers import Qwen3Config, Qwen3ForCausalLM
-
-    from coevo.models.policy.policy import Policy, save
-
-    words = tokenizer("qwen3")
-    shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "head_dim": 32}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 4096}
-    ends = {"eos_token_id": words.eos_token_id, "bos_token_id": None, "tie_word_embeddings": True}
-    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(words), **shape, **heads, **ends))
-    save(Policy(model, words), folder)
-    return folder
