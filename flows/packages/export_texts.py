@@ -68,16 +68,21 @@ def _lesson_line(entry: Entry, counted: Stats | None, verdict: Verdict | None) -
 
 
 def _evidence(entry: Entry, counted: Stats | None, verdict: Verdict | None) -> str:
-    parts = [f"entry {text(entry.id)}", f"written from {len(entry.sources)} episodes"]
+    parts = [f"entry {text(entry.id)}", f"written from {_count(len(entry.sources), 'episode')}"]
     if verdict is not None:
         low, high = verdict.interval
         gain = f"{verdict.difference:+.3f} [{low:+.3f}, {high:+.3f}]"
-        parts.append(f"mean reward in {verdict.pairs} paired replays {gain}")
+        parts.append(f"mean reward with it {gain} in {verdict.pairs} paired replays")
     else:
         parts.append("not tested by itself")
     if counted is not None and counted.retrievals:
-        parts.append(f"shown in {counted.retrievals} training episodes, {counted.successes} of them solved")
+        seen = _count(counted.retrievals, "training episode")
+        parts.append(f"shown in {seen}, {counted.successes} of them solved")
     return f"Evidence: {'; '.join(parts)}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def text(written: str) -> str:
