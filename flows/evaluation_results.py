@@ -161,24 +161,24 @@ class ResultFile:
         if not resume and (path.exists() or partial.exists()):
             there = path if path.exists() else partial
             raise CoevoError(f"{there} is already there: continue it with --resume, or name another file")
+        complete = path.exists()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with (path if path.exists() else partial).open("rb+" if path.exists() else "ab+") as self._log:
-                _take(self._log, path)
-                self._read_back(complete=path.exists())
-                yield self
+            log = path.open("rb+") if complete else partial.open("ab+")
         except OSError as error:
             raise CoevoError(f"{path}: {error.strerror}: name a file that can be written") from None
-        finally:
-            self._log = None
+        with log as self._log:
+            _take(log, path)
+            self._read_back(complete)
+            yield self
+        self._log = None
 
     def _read_back(self, complete: bool) -> None:
         """Read the episodes that are kept; a last line without its end was cut off by the death of its process."""
         assert self._log is not None
         assert self._path is not None
         self._log.seek(0)
-        begun = json.loads(_summary(self._path).read_text(encoding="utf-8")) if complete else None
-        place = 0
+        begun, place = _begun(self._path) if complete else None, 0
         for line in iter(self._log.readline, b""):
             if not line.endswith(b"\n"):
                 break
@@ -187,10 +187,11 @@ class ResultFile:
             else:
                 self._note(_object(line, self._path), place, len(line))
             place += len(line)
-        self._log.truncate(place)
         if begun is not None:
             _check_same(self._path, begun, self._question)
+            self._log.truncate(place)
             return
+        self._log.truncate(0)
         self._log.write(f"{json.dumps(self._question)}\n".encode())
         self._log.flush()
         os.fsync(self._log.fileno())
@@ -199,7 +200,7 @@ class ResultFile:
         try:
             key = EpisodeKey(str(row["bank"]), str(row["task"]), int(row["replica"]))
             figures = bool(row["success"]), float(row["reward"]), int(row["tokens"]), bool(row["lost"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise CoevoError(f"{self._path}: a line is no episode: remove the file, and begin anew") from None
         self.ended[key] = EpisodeSummary(*figures, offset, size)
 
@@ -210,6 +211,16 @@ def _partial(path: Path) -> Path:
 
 def _summary(path: Path) -> Path:
     return path.with_suffix(".json")
+
+
+def _begun(path: Path) -> dict[str, Any]:
+    """Read what a finished file holds the results of. Raises ``CoevoError`` if nothing says so."""
+    try:
+        return _object(_summary(path).read_bytes(), path)
+    except OSError:
+        raise CoevoError(
+            f"{path} is no file of results, or {_summary(path).name} is gone from beside it: name another file"
+        ) from None
 
 
 def _take(file: BinaryIO, path: Path) -> None:

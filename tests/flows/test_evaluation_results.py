@@ -101,3 +101,14 @@ def test_a_damaged_line_is_refused_in_one_line(tmp_path, line):
     with pytest.raises(CoevoError, match="remove the file, and begin anew") as refused:
         keep(path, resume=True)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("beside", [None, "no JSON", '{"target": "other@1"}'])
+def test_a_file_that_holds_something_else_is_refused_and_stays(tmp_path, beside):
+    path = tmp_path / "notes.jsonl"
+    path.write_text('{"mine": 1}\nunfinished')
+    if beside is not None:
+        path.with_suffix(".json").write_text(beside)
+    with pytest.raises(CoevoError):
+        keep(path, resume=True)
+    assert path.read_text() == '{"mine": 1}\nunfinished'
