@@ -113,18 +113,26 @@ def kind_of(text: str, workspace: Workspace) -> TargetKind:
         if urlsplit(text).scheme not in ("http", "https"):
             raise CoevoError(f"{text!r}: a served agent has a URL that begins with http:// or https://")
         return "url"
-    folder, found = Path(text).expanduser(), WRITTEN.fullmatch(text)
+    folder, found = _is_directory(text), WRITTEN.fullmatch(text)
     if os.sep in text or text.startswith(("~", ".")):
-        if not folder.is_dir():
-            raise CoevoError(f"{text}: no such directory: name one with a model in Hugging Face format, or a run")
+        if not folder:
+            raise CoevoError(f"{text[:200]}: no such directory: name one with a model in Hugging Face format, or a run")
         return "directory"
     run = found is not None and workspace.run(found["run"]).created.is_file()
-    if run and folder.is_dir():
+    if run and folder:
         raise CoevoError(f"{text!r} names a run and a directory: write ./{text} for the directory, or rename it")
-    if not run and not folder.is_dir():
+    if not run and not folder:
         missing = str(workspace.no_run(found["run"] if found else text))
         raise CoevoError(f"{missing}; no directory has this name either")
     return "run" if run else "directory"
+
+
+def _is_directory(text: str) -> bool:
+    """True for a directory; a text that cannot be a path is none."""
+    try:
+        return text != "" and Path(text).expanduser().is_dir()
+    except (OSError, ValueError, RuntimeError):  # too long, not text of a file system, or of no user
+        return False
 
 
 @contextmanager

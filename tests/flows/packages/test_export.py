@@ -16,8 +16,10 @@ from support.small_run import build
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
+from coevo.flows.evaluate_samples import SampleRequest, evaluate_samples
 from coevo.flows.packages.export import export, new_directory
 from coevo.flows.packages.export_texts import text
+from coevo.flows.targets import TargetSettings
 from coevo.lineage.workspace import Workspace
 from coevo.memory.exchange.exchange import read_entries
 from coevo.models.policy.policy import build as build_policy
@@ -63,7 +65,7 @@ def test_peft_loads_adapters_with_the_same_log_probs(tmp_path):
             if "lora_B" in name:
                 weight.normal_(generator=torch.Generator().manual_seed(2))
     save(policy, tmp_path / "adapters")
-    settings = [f"policy={{type: pretrained, path: {base}, lora: {{r: 2}}}}"]
+    settings = [f"policy={{type: pretrained, path: {base}, lora: {{r: 2}}}}", "context={style: conversation}"]
     build(tmp_path / "workspace", overrides=settings, policy=tmp_path / "adapters")
     export("first", tmp_path / "out", Workspace(tmp_path / "workspace"))
     found = AutoPeftModelForCausalLM.from_pretrained(tmp_path / "out")
@@ -71,6 +73,16 @@ def test_peft_loads_adapters_with_the_same_log_probs(tmp_path):
     assert not torch.equal(log_probs(found), log_probs(AutoModelForCausalLM.from_pretrained(base)))
     assert "library_name: peft" in (tmp_path / "out" / "README.md").read_text()
     assert str(tmp_path) not in (tmp_path / "out" / "README.md").read_text()
+    assert_plays_alike(Workspace(tmp_path / "workspace"), tmp_path)
+
+
+def assert_plays_alike(workspace, folder):
+    """The exported directory plays as its revision does, adapters included."""
+    short = TargetSettings(None, ("rollout.max_turns=2", "rollout.sampling.max_new_tokens=6"))
+    for name, target in (("one", "first"), ("two", str(folder / "out"))):
+        request = SampleRequest(tasks=2, samples=2, output=folder / f"{name}.jsonl")
+        evaluate_samples(target, short, request, workspace)
+    assert (folder / "one.jsonl").read_bytes() == (folder / "two.jsonl").read_bytes()
 
 
 def test_the_bank_is_there_for_coevo_and_for_others(exported):
