@@ -240,6 +240,21 @@ def package(reference: str, name: str | None = None, *, workspace: WorkspacePath
 
 
 @extras_named()
+def export(reference: str, directory: Path | str, *, workspace: WorkspacePath = None) -> str:
+    """Write ``RUN[@N]`` for the tools of others into a new or empty directory, like ``coevo export``.
+
+    Returns:
+        ``RUN@N``.
+
+    Raises:
+        CoevoError: the revision does not exist, a setting is not confirmed, or the directory holds something.
+    """
+    from coevo.flows.packages.export import export as write
+
+    return write(reference, Path(directory), workspace_of(workspace))
+
+
+@extras_named()
 def promote(
     version: str,
     panel: str | None = None,

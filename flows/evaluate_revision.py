@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import NamedTuple
 
 from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.load.load import validate
@@ -15,6 +16,7 @@ from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank_state import BankState
 from coevo.memory.clusters import Clusters
+from coevo.memory.exchange.parquet_files import Readable
 from coevo.memory.vendi_score import diversity
 from coevo.memory.writers.writer import writer_of
 from coevo.records.draws import key
@@ -35,6 +37,15 @@ from coevo.tasks.writing.ask_writer_model import Writing, aside_of
 from coevo.tasks.writing.journal import Journal
 from coevo.tasks.writing.spent import QuestionExpense
 from coevo.utilities.errors import CoevoError
+
+
+class ShownTo(NamedTuple):
+    """Settings and iteration that decide which entries of a bank a policy is shown."""
+
+    config: RunConfig
+    """Settings of the policy."""
+    iteration: int
+    """Number of its updates."""
 
 
 def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Workspace) -> Evaluation:
@@ -62,7 +73,9 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         check_panel(env, name)
         panel = world.panel(name, request.tasks or config.evaluation.tasks)
         with in_stage("reads the bank"):
-            seen = experience_of(run, other, request.bank, env, panel)
+            own = run.bank() if run.config.bank is not None or request.bank == "random" else None
+            about = ShownTo(run.config, run.manifest.iteration)
+            seen = experience_of(own, None if other is None else other.bank(), request.bank, about, env, panel)
         with in_stage("loads the policy"):
             policy = _artifact(run, "policy", scratch)
             engine = stack.enter_context(closing(open_engine(config, policy, scratch / "engine")))
@@ -123,20 +136,32 @@ def configured(run: Reading, request: EvaluationRequest) -> RunConfig:
     return config
 
 
-def experience_of(run: Reading, other: Reading | None, bank: str, env: Environment[object], panel: Panel) -> Experience:
-    """Experience at the first attempt at each task of the panel; ``other`` is the run of another bank."""
-    settings, seed = run.config.bank, run.config.seed
+def experience_of(
+    own: Readable | None, other: Readable | None, bank: str, about: ShownTo, env: Environment[object], panel: Panel
+) -> Experience:
+    """Experience at the first attempt at each task of a panel.
+
+    Args:
+        own: the bank of the policy; None without one.
+        other: another bank; None for ``bank``.
+        bank: one of ``BANKS``.
+        about: settings of the policy, and its iteration.
+        env: the environment.
+        panel: tasks to attempt.
+    """
+    config, settings = about.config, about.config.bank
     retrieval = (settings or BankConfig()).retrieval
     if other is not None:
-        return recall(index_of(other.bank(), run.config), key(seed, "evaluate"))
+        return recall(index_of(other, config), key(config.seed, "evaluate"))
     if bank == "none":
         return NOTHING
     if bank == "random":
-        return at_random(run.bank().active(), retrieval.k, panel.tasks, key(seed, "random entries"))
-    own = None if settings is None else index_of(run.bank(), run.config)
-    if own is not None and not is_shown(retrieval, run.manifest.iteration, len(run.bank().active())):
-        own = None
-    return recall(panel_index(env, panel.name, own, settings), key(seed, "evaluate"))
+        entries = [] if own is None else own.active()
+        return at_random(entries, retrieval.k, panel.tasks, key(config.seed, "random entries"))
+    index = None if own is None or settings is None else index_of(own, config)
+    if index is not None and not is_shown(retrieval, about.iteration, len(index.library)):
+        index = None
+    return recall(panel_index(env, panel.name, index, settings), key(config.seed, "evaluate"))
 
 
 def bank_of(owner: Reading | None, config: RunConfig) -> BankState:

@@ -95,6 +95,24 @@ def load_method(name: str) -> RunConfig:
     return validate(_merged({"recipe": name, "iterations": ALONE}, *parts), source=name)
 
 
+def compose(bases: Sequence[str], settings: Mapping[str, Any], overrides: Sequence[str], source: str) -> RunConfig:
+    """The validated configuration of settings over shipped files and recipes, as a user asks for it.
+
+    Args:
+        bases: shipped files such as ``envs/homerules``, shipped recipes such as ``recipes/homerules-react``, or recipe
+            files by path; later ones win.
+        settings: what is set over them.
+        overrides: settings as ``KEY=VALUE``, which win over all.
+        source: name for messages.
+
+    Raises:
+        ConfigError: a file is not there, or the settings do not describe a possible run.
+    """
+    known = {f"{kind}/{name}": file for kind in KINDS for name, file in shipped(kind).items()}
+    parts = (_part(known[base]) if base in known else _read(Path(base)) for base in bases)
+    return written(change(reduce(_above, (*parts, settings), {"recipe": source}), overrides), source)
+
+
 def change(settings: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Settings with some of them changed by ``key=value``, not yet validated.
 

@@ -1,6 +1,7 @@
 """``coevo evaluate``."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,6 +9,7 @@ import typer
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, with_option_groups, workspace_at
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
     from coevo.flows.evaluation import Evaluation, EvaluationRequest
@@ -18,43 +20,97 @@ HASH, SHOWN = 16, 8
 
 @dataclass(frozen=True)
 class EvaluationOptions:
-    """``EvaluationRequest`` as options; its module takes too long to import for `--help`."""
+    """Policy, panel and banks, as options: the modules of the requests take too long to import for `--help`."""
 
-    panel: Annotated[str | None, typer.Option(help="Panel to play; by default the run's first.")] = None
-    tasks: Annotated[int | None, typer.Option(min=1, help="Tasks of the panel; by default as in the run.")] = None
+    env: Annotated[
+        str | None,
+        typer.Option(help="Environment, or recipe with its prompts and retrieval; by default the target's."),
+    ] = None
+    panel: Annotated[str | None, typer.Option(help="Panel to play; by default the first of the settings.")] = None
+    tasks: Annotated[int | None, typer.Option(min=1, help="Tasks of the panel; by default as in the settings.")] = None
     bank: Annotated[
-        str,
-        typer.Option(help="own; none (policy alone); random (random entries); or OTHER[@M], the bank of another run."),
-    ] = "own"
+        list[str] | None,
+        typer.Option(
+            help="own (the default); none (policy alone); random (random entries); OTHER[@M], the bank of a run; or a "
+            "file of `coevo bank export`. Repeat it to compare banks on the same draws."
+        ),
+    ] = None
     discovery: Annotated[
         int, typer.Option(min=0, metavar="K", help="Attempts per task, with lessons from the failed ones.")
     ] = 0
 
 
+@dataclass(frozen=True)
+class SampleOptions:
+    """How it is played, and where the results go."""
+
+    samples: Annotated[int, typer.Option(min=1, max=1024, metavar="K", help="Episodes per task, for pass@K.")] = 1
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Keep every episode with all its turns, as it ends.")
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Continue what the file holds.")] = False
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, max=4096, help="Most episodes in progress; by default 64.")
+    ] = None
+    batch: Annotated[
+        int | None, typer.Option(min=1, max=4096, help="Most sequences computed at once; it changes no result.")
+    ] = None
+
+    @property
+    def are_given(self) -> bool:
+        """True if one differs from its default."""
+        return self != SampleOptions()
+
+
 @with_option_groups
 def evaluate(
-    run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, and revision; by default the last one.")],
+    target: Annotated[
+        str, typer.Argument(metavar="RUN[@N]|DIR|URL", help="Run, directory with a model, or URL of a `coevo serve`.")
+    ],
     options: EvaluationOptions,
-    endpoint: Annotated[str | None, typer.Option(help="URL of a `coevo serve`; its agent plays instead.")] = None,
+    sampling: SampleOptions,
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change for the evaluation.")
+    ] = None,
+    endpoint: Annotated[str | None, typer.Option(help="URL of a `coevo serve`; its agent plays a run's panel.")] = None,
     trust: TrustOption = None,
     as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> None:
-    """Evaluate a run on a held-out panel.
+    """Evaluate a run, a model in a directory, or a served agent on a held-out panel.
 
-    The bank is read-only, and the run does not change. Shows success over all tasks and per type of task, and the
+    The bank is read-only, and a run does not change. Shows success over all tasks and per type of task, and the
     Vendi score of successes and failures: the effective number of different trajectories. With --discovery K, also
     shows the share of tasks that are solved within 1 to K attempts; a lesson written between attempts enters without
     a replay, serves its own task only and is discarded.
 
-    Example: coevo evaluate homerules-coevo-rl-1@20 --panel seen-houses --bank none
+    With several samples or banks, a file of results, another environment, a directory or a URL it shows avg@K and
+    pass@K with intervals over tasks, and paired differences between the banks, instead.
+
+    Example: coevo evaluate homerules-coevo-rl-1@20 --bank own --bank none --samples 4 --output results.jsonl
     """
-    from coevo.flows.console.trust_prompt import trust_revision
+    from coevo.flows.targets import kind_of
+
+    workspace, banks = workspace_at(directory), tuple(options.bank or ("own",))
+    kind = "run" if endpoint is not None else kind_of(target, workspace)
+    if kind == "run":
+        from coevo.flows.console.trust_prompt import trust_revision
+
+        trust_revision(workspace, target, trust, ask=not as_json)
+    listed = len(banks) > 1 or Path(banks[0]).suffix.lower() in (".jsonl", ".parquet")
+    if kind != "run" or sampling.are_given or listed or overrides or options.env is not None:
+        _sampled(target, options, (sampling, banks, overrides or []), workspace, as_json, endpoint)
+        return
+    _evaluated(target, options, banks[0], endpoint, workspace, as_json)
+
+
+def _evaluated(
+    run: str, options: EvaluationOptions, bank: str, endpoint: str | None, workspace: Workspace, as_json: bool
+) -> None:
+    """Play one episode per task of a run's panel."""
     from coevo.flows.evaluation import EvaluationRequest
 
-    workspace = workspace_at(directory)
-    trust_revision(workspace, run, trust, ask=not as_json)
-    request = EvaluationRequest(options.panel, options.tasks, options.bank, options.discovery)
+    request = EvaluationRequest(options.panel, options.tasks, bank, options.discovery)
     result = _played(run, request, endpoint, workspace)
     lost = any(episode.lost for episode in result.episodes)
     row = {"run": run, "panel": result.panel.name, "bank": request.bank, **_figures(result, lost)}
@@ -67,6 +123,55 @@ def evaluate(
         output.document(row | {"types": kinds, "discovery": shares, "vendi": dict(result.vendi)})
         return
     _print([row | {"panel_hash": row["panel_hash"][:SHOWN]}], kinds, attempts, vendi)
+
+
+def _sampled(
+    target: str,
+    options: EvaluationOptions,
+    how: tuple[SampleOptions, tuple[str, ...], list[str]],
+    workspace: Workspace,
+    as_json: bool,
+    endpoint: str | None,
+) -> None:
+    """Play several episodes per task, or with several banks, or with a policy from anywhere."""
+    sampling, banks, overrides = how
+    given = "--endpoint" if endpoint is not None else "--discovery"
+    if endpoint is not None or options.discovery:
+        raise CoevoError(
+            f"{given} is for one episode per task with one bank of a run: leave out --samples, --output, --env, "
+            "further banks and settings, or leave it out"
+        )
+    from coevo.flows.console.progress import shown
+    from coevo.flows.evaluate_samples import CONCURRENCY, SampleRequest, evaluate_samples
+    from coevo.flows.targets import TargetSettings
+    from coevo.tasks.publish.reporter import reporting_to
+
+    width = sampling.concurrency or CONCURRENCY
+    request = SampleRequest(
+        options.panel, options.tasks, banks, sampling.samples, width, sampling.batch, sampling.output, sampling.resume
+    )
+    with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):
+        found = evaluate_samples(target, TargetSettings(options.env, overrides), request, workspace)
+    if as_json:
+        output.document(found)
+        return
+    _print_samples(found)
+
+
+def _print_samples(found: dict[str, Any]) -> None:
+    count = found["samples"]
+    output.line(f"{found['target']} on {found['environment']} {found['panel']}, {found['tasks']} tasks")
+    rows = []
+    for bank, row in found["figures"].items():
+        shares = {f"avg@{count}": row["avg"], f"pass@{count}": row["pass"][str(count)]}
+        cells = {name: share and f"{share['mean']:.3f} [{share['low']:.3f}, {share['high']:.3f}]"
+                 for name, share in shares.items()}  # fmt: skip
+        rows.append({"bank": bank, **cells, "reward": row["reward"], "tokens": row["tokens"], "lost": row["lost"]})
+    output.table(rows, tuple(rows[0]))
+    for row in found["differences"]:
+        gain = f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
+        output.line(f"{row['bank']} minus {row['against']}: {gain} over {row['tasks']} tasks")
+    output.line("brackets: 95 % interval over tasks; another seed may differ by more")
 
 
 def _print(*tables: list[dict[str, Any]]) -> None:

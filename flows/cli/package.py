@@ -1,6 +1,7 @@
-"""``coevo package``, ``coevo promote``, ``coevo demote`` and ``coevo serve``."""
+"""``coevo package``, ``coevo export``, ``coevo promote``, ``coevo demote`` and ``coevo serve``."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -49,6 +50,26 @@ def package(
     output.line(f"Registered {origin.name} as {registered.name}")
     output.line(f"Serve it with: coevo serve {registered.name}{option}")
     output.line(f"Make it the champion, if it plays better: coevo promote {registered.name}{option}")
+
+
+def export(
+    run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, and revision; by default the last one.")],
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="New or empty directory.")],
+    trust: TrustOption = None,
+    directory: WorkspaceOption = None,
+) -> None:
+    """Write a revision for the tools of others: model or adapters, bank, skill file, model card.
+
+    Transformers loads the directory, or PEFT if the policy has adapters. It is whole or not there.
+
+    Example: coevo export homerules-coevo-rl-1@40 household
+    """
+    from coevo.flows.console.trust_prompt import trust_revision
+    from coevo.flows.packages.export import export as write
+
+    workspace = workspace_at(directory)
+    trust_revision(workspace, run, trust)
+    output.line(f"Wrote {write(run, target, workspace)} to {target}.")
 
 
 @dataclass(frozen=True)
@@ -167,4 +188,4 @@ def serve(
         served.wait()
 
 
-COMMANDS = (package, promote, demote, serve)
+COMMANDS = (package, export, promote, demote, serve)

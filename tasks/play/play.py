@@ -1,10 +1,11 @@
 """Playing episodes: a batch of attempts, turn by turn; an attempt leaves the batch when it is over."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from itertools import islice
 from threading import Event, Lock
 from typing import TypeVar
 
@@ -47,6 +48,43 @@ class Playing(ABC):
         """Play every attempt to its end, or to ``max_turns``; return episodes in the order of the attempts."""
         counted = counting(f"{{over}} of {len(attempts)} episodes are over, {{turns}} turns played")
         return self.paced(partial(self._to_the_end, counted), attempts)
+
+    def play_each(self, attempts: Iterable[Attempt], width: int, ended: Callable[[Episode], None]) -> None:
+        """Play attempts, at most ``width`` at a time; where one ends, the next begins.
+
+        Args:
+            attempts: what to play; one is drawn when it begins.
+            width: most attempts in progress.
+            ended: called with each episode that is over, in the order in which they end.
+        """
+        waiting, taking, ending = iter(attempts), Lock(), Lock()
+
+        def take(count: int) -> list[Attempt]:
+            with taking:
+                return list(islice(waiting, count))
+
+        def end(live: Running) -> None:
+            with ending:
+                ended(live.part())
+
+        self.paced(partial(self._in_turn, take, end), range(width))
+
+    def _in_turn(
+        self, take: Callable[[int], list[Attempt]], end: Callable[[Running], None], places: Sequence[int], halted: Event
+    ) -> list[None]:
+        running = list[Running]()
+        try:
+            while not halted.is_set() and (live := running + self.begin(take(len(places) - len(running)))):
+                running = self.left(live)
+                going = set(map(id, running))
+                for each in live:
+                    if id(each) not in going:
+                        end(each)
+                if running:
+                    self.play_turn(running)
+        finally:
+            self.release(running)
+        return []
 
     def paced(self, loop: Loop[ItemT, ResultT], items: Sequence[ItemT]) -> list[ResultT]:
         """Run one loop over all items, or one per item, according to the player's pace."""

@@ -1,14 +1,16 @@
 """The worked example of docs/rows.md, as it stands there."""
 
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support.chat_model import small_model
 from support.row_tables import ROWS, written
-from support.templates import tokenizer
 
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
@@ -98,16 +100,26 @@ def test_the_script_of_the_page_trains(folder, prefect_url, monkeypatch):
     assert len(ROWS) == 60
 
 
-def small_model(folder):
-    """Directory of a random chat model."""
-    from transformers import Qwen3Config, Qwen3ForCausalLM
+SHORT = (
+    "iterations=1", "rollout.tasks=2", "rollout.group_size=2", "rollout.sampling.max_new_tokens=8",
+    "evaluation.tasks=2", "bank.every=1", "bank.writer.model={type: policy, max_new_tokens: 32}",
+    "bank.admission.replays=2",
+)  # fmt: skip
 
-    from coevo.models.policy.policy import Policy, save
 
-    words = tokenizer("qwen3")
-    shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "head_dim": 32}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 4096}
-    ends = {"eos_token_id": words.eos_token_id, "bos_token_id": None, "tie_word_embeddings": True}
-    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(words), **shape, **heads, **ends))
-    save(Policy(model, words), folder)
-    return folder
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_the_command_with_a_bank_runs_and_is_evaluated_beside_none(folder, prefect_url):
+    (command,) = re.findall(r"^\$ coevo (run rows-coevo-rl.*)$", PAGE, re.MULTILINE)
+    words = [word.replace("=DIR", f"={small_model(folder / 'model')}") for word in shlex.split(command)]
+    words = ["env.scope=null" if word == "env.scope=topic" else word for word in words]
+    evaluate = ("evaluate", "mine", "--bank", "own", "--bank", "none", "--samples", "2", "--output", "results.jsonl")
+    for line in ([*words, *SHORT, "--name", "mine"], evaluate):
+        whole = [sys.executable, "-P", "-m", "coevo.flows", *line]
+        variables = {**os.environ, "PREFECT_API_URL": prefect_url, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(whole, cwd=folder, capture_output=True, text=True, check=False, env=variables)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "own minus none" in done.stdout
+    rows = [json.loads(each) for each in (folder / "results.jsonl").read_text().splitlines()]
+    assert len(rows) == 2 * 2 * 2
+    assert all("exact" in turn["scores"] for row in rows for turn in row["turns"])

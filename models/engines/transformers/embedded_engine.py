@@ -5,7 +5,7 @@ row begins with those of its prompt. Rows keep their true positions and see noth
 depend on its neighbours. Answers to one prompt share one row as long as they have drawn the same tokens.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,6 @@ import numpy.typing as npt
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
-from transformers import LogitsProcessorList, TopKLogitsWarper, TopPLogitsWarper
 
 from coevo.configs.rollout.engine_config import TransformersEngineConfig
 from coevo.configs.rollout.rollout_config import RolloutConfig, SamplingConfig
@@ -23,6 +22,7 @@ from coevo.models.engines.requests import Request, check_lengths, completions_of
 from coevo.models.engines.transformers.key_values import NodeStore
 from coevo.models.engines.transformers.lean_forward import Columns, forward_of
 from coevo.models.engines.transformers.prefill_rows import MAX_TREE_RATIO, Nodes, PrefixTree, PromptRow, forwards
+from coevo.models.engines.transformers.sampler import Sampler
 from coevo.models.policy.policy import Policy, load_weights
 from coevo.records.draws import uniforms
 from coevo.records.episode import Completion
@@ -89,39 +89,6 @@ class _Page:
         self.mask[number, 0, new[:, None], columns] = before[known:length, :length]
 
 
-class Sampler:
-    """Samples at a temperature, optionally from the nucleus or the top k."""
-
-    def __init__(self, config: SamplingConfig) -> None:
-        self._temperature = config.temperature
-        self._filters = LogitsProcessorList()
-        if config.top_k > 0:
-            self._filters.append(TopKLogitsWarper(config.top_k))
-        if config.top_p < 1:
-            self._filters.append(TopPLogitsWarper(config.top_p))
-
-    def draw(
-        self, logits: torch.Tensor, rows: torch.Tensor, uniforms: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Draw one token per answer.
-
-        Args:
-            logits: (rows, vocabulary).
-            rows: (answers,) the row that each answer is drawn from.
-            uniforms: (answers,) in [0, 1).
-
-        Returns:
-            Token ids (answers,), and their log-probabilities (answers,) in the distribution they were drawn from.
-        """
-        scaled = logits.double() / self._temperature
-        kept = self._filters(None, scaled)
-        # Scaled to the last sum, so that rounding never points beyond the vocabulary.
-        sums = kept.softmax(-1).cumsum(-1)[rows]
-        tokens = torch.searchsorted(sums, (uniforms.double() * sums[:, -1]).unsqueeze(-1), right=True)
-        tokens = tokens.squeeze(-1).clamp(max=logits.shape[-1] - 1)
-        return tokens, kept.log_softmax(-1)[rows, tokens]
-
-
 @dataclass(frozen=True)
 class Branches:
     """Rows of the running answers.
@@ -167,6 +134,7 @@ class TransformersEngine:
         torch.set_num_threads(config.threads)
         self.policy = policy
         self._rows = config.rows
+        self._settles = False
         self._sample_by(sampling)
         self._limit = limit_of(policy.model.config)
         self._ends = torch.tensor(ends_of(policy))
@@ -189,6 +157,17 @@ class TransformersEngine:
         """View of this engine with another sampling and with prompts of its own, on the same weights."""
         view = copy(self)
         view._sample_by(sampling)
+        view.forget()
+        return view
+
+    def settled(self) -> "TransformersEngine":
+        """View of this engine, with prompts of its own, whose answers do not depend on the batch that they are in.
+
+        A batch changes the last bits of a logit. Where that could change a draw, the answer's logits are computed once
+        more, for its sequence alone; below float32 those of each draw are.
+        """
+        view = copy(self)
+        view._settles = True
         view.forget()
         return view
 
@@ -227,7 +206,7 @@ class TransformersEngine:
         done = [(pack, self._prefill(pack)) for pack in packs(self._tree, list(dict.fromkeys(asked)))]
         paths, logits = [path for pack, _ in done for path in pack.paths], torch.cat([behind for _, behind in done])
         points = torch.from_numpy(uniforms([request.key for request in requests], self._length))
-        drawn = self._decode(paths, logits, Branches.begin(asked), points)
+        drawn = self._decode(asked, paths, logits, points)
         return completions_of(self.policy.tokenizer, self._ends.tolist(), drawn), paths
 
     def _prefill(self, pack: Pack) -> torch.Tensor:
@@ -238,16 +217,22 @@ class TransformersEngine:
         return logits[pack.last]
 
     def _decode(
-        self, paths: Sequence[Nodes], logits: torch.Tensor, branches: Branches, points: torch.Tensor
+        self, asked: Sequence[tuple[int, ...]], paths: Sequence[Nodes], logits: torch.Tensor, points: torch.Tensor
     ) -> list[list[tuple[int, float]]]:
         """Tokens of each answer with their log-probs. Columns: [prompt, padded on its right | generated]."""
+        branches = Branches.begin(asked)
         lengths, nodes = torch.tensor([[len(path)] for path in paths]), [torch.from_numpy(path) for path in paths]
         cache = self._store.cache(pad_sequence(nodes, batch_first=True), self._length)
         width, drawn = cache.get_seq_length(), [list[tuple[int, float]]() for _ in points]
         columns = torch.arange(width + self._length)
         mask = self._bias((columns < lengths) | (columns >= width))[:, None, None]
         for step in range(self._length):
-            tokens, logprobs = self._sampler.draw(logits, branches.rows, points[branches.answers, step])
+            at = points[branches.answers, step]
+            tokens, logprobs = self._sampler.draw(logits, branches.rows, at)
+            if self._settles:
+                self._settle(logits, branches, at, (tokens, logprobs), lambda answer: (
+                    *asked[answer], *(token for token, _ in drawn[answer])
+                ))  # fmt: skip
             made = zip(branches.answers.tolist(), tokens.tolist(), logprobs.tolist(), strict=True)
             for answer, token, logprob in made:
                 drawn[answer].append((token, logprob))
@@ -259,6 +244,31 @@ class TransformersEngine:
             positions, seen = lengths[branches.prompts] + step, mask[branches.prompts, ..., : width + step + 1]
             logits = self._forward(Columns(tokens.unsqueeze(-1), positions, seen, 1), cache)
         return drawn
+
+    def _settle(
+        self,
+        logits: torch.Tensor,
+        branches: Branches,
+        points: torch.Tensor,
+        drawn: tuple[torch.Tensor, torch.Tensor],
+        sequence: Callable[[int], tuple[int, ...]],
+    ) -> None:
+        """Draw again, from the logits of each ``sequence`` alone, what rounding could decide."""
+        tokens, logprobs = drawn
+        exact = self.policy.model.dtype == torch.float32
+        doubt = self._sampler.unsettled(logits, branches.rows, points, tokens) if exact else torch.ones_like(tokens)
+        for number in doubt.nonzero().flatten().tolist():
+            alone, at = self._alone(sequence(int(branches.answers[number]))), slice(number, number + 1)
+            tokens[at], logprobs[at] = self._sampler.draw(alone, torch.tensor([0]), points[at])
+
+    def _alone(self, sequence: tuple[int, ...]) -> torch.Tensor:
+        """Logits, (1, vocabulary), behind one sequence that shares nothing with a batch."""
+        shared = self._tree, self._store
+        try:
+            self.forget()
+            return torch.cat([self._prefill(pack) for pack in packs(self._tree, [sequence])])
+        finally:
+            self._tree, self._store = shared
 
     def _bias(self, mask: torch.Tensor) -> torch.Tensor:
         """Additive form of a mask for attention scores; of booleans every layer would compute it again."""

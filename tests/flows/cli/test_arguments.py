@@ -26,6 +26,7 @@ READERS = (
     ("rollback", "RUN", "--to", "1"),
     ("resume", "RUN"),
     ("evaluate", "RUN"),
+    ("export", "RUN", "exported"),
     ("package", "RUN"),
     ("promote", "RUN"),
     ("serve", "RUN"),

@@ -33,6 +33,8 @@ run {recipe} {brief} --dry-run
 run {recipe} {brief} --name mine
 resume mine --iterations 3
 evaluate mine@1 --tasks 2
+evaluate mine --tasks 2 --samples 2 --bank own --bank none --output {out}/results.jsonl
+export mine {out}/exported
 runs
 log mine
 compare mine mine@1

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.batches import entry
-from support.player import CONFIG, environment, player
+from support.player import CONFIG, alone, environment, player
 
 from coevo.configs.load.load import load_recipe
 from coevo.models.policy.context import CONTEXT_WORDS
@@ -156,3 +156,45 @@ def test_an_episode_ends_with_the_environment_or_at_the_limit(played):
 
 def test_no_attempts_no_episodes():
     assert player().play([]) == []
+
+
+@pytest.mark.parametrize("width", [1, 3, 64])
+@pytest.mark.parametrize("pace", ["turn", "episode"])
+def test_each_attempt_ends_once_whatever_else_is_in_progress(played, width, pace):
+    ended, begun = [], []
+
+    def asked():
+        for attempt in attempts():
+            begun.append(attempt.id)
+            assert len(begun) - len(ended) <= width
+            yield attempt
+
+    (player() if pace == "turn" else alone()).play_each(asked(), width, ended.append)
+    assert sorted(map(outcome, ended)) == sorted(map(outcome, played))
+
+
+def outcome(episode):
+    """All but log-probs, which a batch changes in their last bits."""
+    turns = [(turn.prompt_ids, turn.completion.token_ids, turn.action, turn.reward) for turn in episode.turns]
+    return episode.id, turns, episode.success, episode.truncated
+
+
+def test_a_failure_of_what_keeps_an_episode_frees_the_others():
+    class Counted(type(environment())):
+        held = 0
+
+        def try_start(self, tasks):
+            self.held += len(tasks)
+            return super().try_start(tasks)
+
+        def release(self, states):
+            self.held -= len(states)
+
+    env, real = Counted(), player()
+
+    def full(episode):
+        raise OSError("no room")
+
+    with pytest.raises(OSError, match="no room"):
+        Player(env, real.context, real.engine, 2).play_each(attempts(), 4, full)
+    assert env.held == 0

@@ -56,7 +56,7 @@ def briefly(config):
 def test_every_recipe_at_full_scale_is_promised_a_machine():
     recipes = {name: load_recipe(name) for name in names("recipes")}
     large = {name for name, each in recipes.items() if each.policy.type == "pretrained"}
-    small = {"rows-grpo-qwen3-0.6b", "textworld-coevo-rl-qwen3-0.6b"}
+    small = {"rows-coevo-rl-qwen3-0.6b", "rows-grpo-qwen3-0.6b", "textworld-coevo-rl-qwen3-0.6b"}
     assert set(MEANT_FOR) == large - small, "which need no GPU"
 
 

@@ -10,7 +10,7 @@ from transformers import MambaConfig, MambaForCausalLM
 from coevo.configs.rollout.engine_config import TransformersEngineConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.models.engines.requests import Request
-from coevo.models.engines.transformers import prefill_rows
+from coevo.models.engines.transformers import prefill_rows, sampler
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.policy.policy import Policy, save
 from coevo.records.draws import key, uniforms
@@ -245,3 +245,65 @@ def test_a_view_has_its_own_sampling_and_prompts_on_the_same_weights(policy):
     assert view.longest_prompt == run.longest_prompt - LENGTH
     assert (run._tree.size, view.policy, view._forward) == (size, run.policy, run._forward)
     assert engine(policy).generate(asked) == before
+
+
+@pytest.mark.parametrize("settles", [True, False])
+def test_settled_answers_do_not_depend_on_how_a_batch_rounds(settles, monkeypatch):
+    """The rounding of a large model, which a small one does not have: without settling, answers differ."""
+    policy, asked, found = qwen(init_std=0.05), requests(8, 6), []
+    monkeypatch.setattr(sampler, "ROUNDING", 2 * NOISE)
+    for rows in (1, 5, 128):
+        made = engine(policy, rows)
+        made = made.settled() if settles else made
+        forward, rng = made._forward, torch.Generator().manual_seed(rows)
+
+        def rounded(new, cache, forward=forward, rng=rng, rows=rows):
+            logits = forward(new, cache)
+            return logits + NOISE * (2 * torch.rand(logits.shape, generator=rng) - 1) * (
+                len(new.tokens) > 1 or rows > 1
+            )
+
+        monkeypatch.setattr(made, "_forward", rounded)
+        monkeypatch.setattr(made, "_alone", made._alone if rows == 1 or not settles else clean(made, forward))
+        found.append([completion.token_ids for completion in made.generate(asked)])
+    assert (found[0] == found[1] == found[2]) is settles
+
+
+NOISE = 5e-3
+"""Largest change of a logit by a batch in the test above."""
+
+
+def clean(made, forward):
+    """Logits of a sequence alone, without the noise of a batch."""
+    alone = TransformersEngine._alone
+
+    def without_noise(sequence):
+        noisy, made._forward = made._forward, forward
+        try:
+            return alone(made, sequence)
+        finally:
+            made._forward = noisy
+
+    return without_noise
+
+
+@pytest.mark.parametrize("sampling", [{}, {"top_p": 0.9}, {"top_k": 5}, {"temperature": 0.05}])
+def test_settled_answers_are_those_of_the_engine(policy, sampling):
+    asked = requests(4, 3)
+    expected = [completion.token_ids for completion in engine(policy, **sampling).generate(asked)]
+    for rows in (1, 128):
+        assert [each.token_ids for each in engine(policy, rows, **sampling).settled().generate(asked)] == expected
+
+
+def test_below_float32_each_draw_is_settled(monkeypatch):
+    policy = qwen(init_std=0.3)
+    policy.model.to(torch.bfloat16)
+    found, counts = [], []
+    for rows in (1, 64):
+        made, alone = engine(policy, rows).settled(), []
+        real = made._alone
+        monkeypatch.setattr(made, "_alone", lambda sequence, real=real, alone=alone: alone.append(1) or real(sequence))
+        found.append([completion.token_ids for completion in made.generate(requests(3, 2))])
+        counts.append(len(alone))
+    assert found[0] == found[1]
+    assert counts == [sum(map(len, found[0]))] * 2

@@ -3,9 +3,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coevo.configs.rollout.rollout_config import SamplingConfig
-from coevo.models.engines.transformers.embedded_engine import Sampler
+from coevo.models.engines.transformers.sampler import Sampler
 from coevo.records.draws import key, uniforms
 
 HALF_THIRD_SIXTH = torch.tensor([[math.log(3), math.log(2), 0.0]])
@@ -58,3 +60,26 @@ def test_impossible_tokens_are_never_drawn():
     logits = torch.tensor([[-torch.inf, 0.0, -torch.inf, 0.0, -torch.inf]])
     tokens, _ = draw([0.0, 0.5, 1 - 1e-12], logits)
     assert tokens == [1, 3, 3]
+
+
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([{}, {"top_k": 5}, {"top_p": 0.8}, {"top_k": 40, "top_p": 0.95}, {"temperature": 0.2}]),
+)
+def test_each_draw_that_rounding_changes_is_found(seed, config):
+    rng, sampler = np.random.default_rng(seed), Sampler(SamplingConfig(**config))
+    logits = torch.tensor(rng.normal(0, rng.choice([0.1, 2.0]), (4, 300)), dtype=torch.float32)
+    noisy = logits + torch.tensor(rng.uniform(-5e-6, 5e-6, logits.shape), dtype=torch.float32)
+    rows, points = torch.arange(4).repeat(100), torch.tensor(rng.random(400))
+    # Some points lie at a border between tokens.
+    sums = logits.double().div(config.get("temperature", 1.0)).softmax(-1).cumsum(-1)
+    points[:40] = sums[rows[:40], torch.tensor(rng.integers(0, 300, 40))]
+    (one, _), (other, _) = sampler.draw(logits, rows, points), sampler.draw(noisy, rows, points)
+    assert not ((one != other) & ~sampler.unsettled(logits, rows, points, one)).any()
+
+
+def test_few_draws_are_near_a_border():
+    logits, points = torch.randn(1, 100, generator=torch.Generator().manual_seed(0)), torch.rand(5000)
+    rows, sampler = torch.zeros(5000, dtype=torch.int64), Sampler(SamplingConfig())
+    tokens, _ = sampler.draw(logits, rows, points)
+    assert sampler.unsettled(logits, rows, points, tokens).float().mean() < 0.02
