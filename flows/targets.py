@@ -18,7 +18,7 @@ from coevo.configs.load.load import change, compose, shipped, written
 from coevo.configs.run_config import RunConfig
 from coevo.configs.threads import with_threads
 from coevo.configs.trust_settings import chosen
-from coevo.flows.configure import resolved, with_whole_answers
+from coevo.flows.configure import resolved
 from coevo.flows.history.revision_reference import WRITTEN, Reading, reading
 from coevo.lineage.workspace import Workspace
 from coevo.memory.clusters import Cluster
@@ -246,7 +246,7 @@ def _environment(env: str, path: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _prepared(config: RunConfig) -> RunConfig:
-    return with_threads(resolved(with_whole_answers(config)))
+    return with_threads(resolved(config))
 
 
 def _check_inert(folder: Path, config: RunConfig, settings: TargetSettings, given: RunConfig | None) -> None:

@@ -13,6 +13,7 @@ from coevo.flows.history import history
 from coevo.flows.history.revision_reference import Reading
 from coevo.lineage.revision.code_version import flat
 from coevo.lineage.revision.manifest import Manifest
+from coevo.memory.skill_markdown import SkillHead, skill_markdown
 from coevo.memory.stats import Stats
 from coevo.models.policy.foreign import HUB
 from coevo.records.entry import Entry, Verdict
@@ -23,16 +24,10 @@ from coevo.tasks.cost import spending
 MARKUP = re.compile(r"[\\`*_{}\[\]<>#|~!&]")
 """Characters that Markdown may read as something else than text."""
 TICKS = re.compile(r"`+")
-EVERYWHERE = "Everywhere"
-"""Heading of lessons without a scope."""
-MAX_NAME_CHARS = 64
-"""Most characters of the name of a skill."""
 
 
 def skill(run: Reading, entries: Sequence[Entry], stats: Mapping[str, Stats], verdicts: Sequence[Verdict]) -> str:
-    """A bank as a skill file: a section per scope, and in it a line per lesson with its condition and evidence.
-
-    Texts of lessons stem from an environment, so no markup in them takes effect.
+    """A bank as a skill file, with the evidence for each lesson.
 
     Args:
         run: the revision.
@@ -40,35 +35,16 @@ def skill(run: Reading, entries: Sequence[Entry], stats: Mapping[str, Stats], ve
         stats: counters by id.
         verdicts: results of replay, in the order of the bank.
     """
-    return "\n".join(_skill_lines(run, entries, stats, verdicts)) + "\n"
-
-
-def _skill_lines(
-    run: Reading, entries: Sequence[Entry], stats: Mapping[str, Stats], verdicts: Sequence[Verdict]
-) -> Iterator[str]:
-    name = re.sub(r"[^a-z0-9]+", "-", run.paths.name.lower()).strip("-")[:MAX_NAME_CHARS] or "lessons"
-    what = f"{len(entries)} lessons for {run.config.env.type}, learned from episodes of {run.name}"
-    yield from ("---", f"name: {name}", f"description: {json.dumps(what)}", "---", "", f"# Lessons of {run.name}", "")
-    yield "Each line says when a lesson applies, the lesson, and the evidence for it. Follow those whose"
-    yield "scope and condition fit the task."
+    about = f"{len(entries)} lessons for {run.config.env.type}, learned from episodes of {run.name}"
     alone = {
         each.candidates[0]: each for each in verdicts if each.admitted and len(each.candidates) == 1 and each.pairs
     }
-    for scope in sorted({entry.scope for entry in entries}):
-        yield from ("", f"## {text(scope) if scope else EVERYWHERE}", "")
-        for entry in sorted((each for each in entries if each.scope == scope), key=lambda each: each.id):
-            yield _lesson_line(entry, stats.get(entry.id), alone.get(entry.id))
-
-
-def _lesson_line(entry: Entry, counted: Stats | None, verdict: Verdict | None) -> str:
-    when = f"When: {text(entry.condition)} → " if entry.condition.strip() else ""
-    avoid = "avoid: " if entry.zone == "warning" else ""
-    example = f" (for example {text(entry.example)})" if entry.example.strip() else ""
-    return f"- {when}{avoid}{text(entry.strategy)}{example}. {_evidence(entry, counted, verdict)}"
+    evidence = {entry.id: _evidence(entry, stats.get(entry.id), alone.get(entry.id)) for entry in entries}
+    return skill_markdown(entries, SkillHead(f"Lessons of {run.name}", about), evidence)
 
 
 def _evidence(entry: Entry, counted: Stats | None, verdict: Verdict | None) -> str:
-    parts = [f"entry {text(entry.id)}", f"written from {_count(len(entry.sources), 'episode')}"]
+    parts = [f"entry {entry.id}", f"written from {_count(len(entry.sources), 'episode')}"]
     if verdict is not None:
         low, high = verdict.interval
         gain = f"{verdict.difference:+.3f} [{low:+.3f}, {high:+.3f}]"
@@ -78,7 +54,7 @@ def _evidence(entry: Entry, counted: Stats | None, verdict: Verdict | None) -> s
     if counted is not None and counted.retrievals:
         seen = _count(counted.retrievals, "training episode")
         parts.append(f"shown in {seen}, {counted.successes} of them solved")
-    return f"Evidence: {'; '.join(parts)}."
+    return "; ".join(parts)
 
 
 def _count(number: int, what: str) -> str:

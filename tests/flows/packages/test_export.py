@@ -91,13 +91,12 @@ def test_the_bank_is_there_for_coevo_and_for_others(exported):
     head, _, body = (exported / "SKILL.md").read_text().removeprefix("---\n").partition("\n---\n")
     assert [line.partition(":")[0] for line in head.splitlines()] == ["name", "description"]
     (section,) = body.split("\n## ")[1:]
-    scope, *lessons = filter(None, section.splitlines())
-    assert (scope, len(lessons)) == ("lotus", 2)
-    assert any(
-        line.startswith("- When: heat mug → lotus heat with microwave (for example use microwave). Evidence: entry ")
-        and "shown in 4 training episodes, 2 of them solved" in line
-        for line in lessons
-    )
+    scope, *lines = filter(None, section.splitlines())
+    assert (scope, sum(line.startswith("- ") for line in lines)) == ('Scope "lotus"', 2)
+    lesson = lines.index("- lotus heat with microwave")
+    assert lines[lesson + 1 : lesson + 3] == ["  - When: heat mug", "  - Example: use microwave"]
+    assert lines[lesson + 3].startswith("  - Evidence: entry ")
+    assert "shown in 4 training episodes, 2 of them solved" in lines[lesson + 3]
 
 
 def test_the_card_names_figures_and_versions_and_no_licence(exported):
