@@ -22,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from coevo.configs.base import is_name
 from coevo.configs.load.load import validate
+from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.run_config import RunConfig
 from coevo.configs.sections import EvaluationConfig
 from coevo.envs.base import Environment
@@ -155,9 +156,14 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
         origin: origin of the package.
 
     Raises:
-        CoevoError: the policy is nonsense, the base model of its adapters or an encoder is missing, or the tools of
+        CoevoError: the policy is nonsense or behind an endpoint, the base model of its adapters or an encoder is missing, or the tools of
             the environment differ from task to task.
     """
+    if isinstance(config.policy, EndpointPolicyConfig):
+        raise CoevoError(
+            f"policy.type=endpoint has no weights to package, they are at {config.policy.url}: give the bank away with "
+            "`coevo bank export`"
+        )
     tools = declared_tools(config)
     directory.mkdir(parents=True, exist_ok=True)
     bundle(policy, directory / "policy")
