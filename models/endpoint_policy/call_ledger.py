@@ -23,6 +23,8 @@ NAME, PATTERN = "calls-{:06}.jsonl", "calls-*.jsonl"
 KEPT = 2
 """Number of files with answers: that of the revision in the making, and the one before, which may not be committed."""
 MILLION = 1_000_000
+Event = Literal["before", "asked", "answered", "paid"]
+"""Content of a line: expense of earlier files, a call before it is sent, its answer, or its cost without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class _Line(BaseModel):
     """Line of a file; tokens are those that the event adds to the expense, those of ``asked`` until it is settled."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    event: Literal["before", "asked", "answered", "paid"]
+    event: Event
     call: str = ""
     prompt_tokens: int = Field(default=0, ge=0)
     answer_tokens: int = Field(default=0, ge=0)
@@ -88,6 +90,9 @@ class KeptAnswer:
 
     text: str
     finished: bool
+
+
+NO_ANSWER = KeptAnswer("", True)
 
 
 class CallLedger:
@@ -140,7 +145,7 @@ class CallLedger:
             fits = (self.spent + self._reserved + most).within(budget, self._config.price)
             if self.exhausted() or (self._waiting and not fits):
                 return False
-            self._append(_Line(event="asked", call=call, **_tokens(most)))
+            self._append(_line("asked", call, most))
         self._waiting, self._reserved = self._waiting + 1, self._reserved + most
         return True
 
@@ -148,18 +153,16 @@ class CallLedger:
         """Note what a call has cost, and keep its answer if there is one; ``most`` is what was reserved."""
         self._waiting, self._reserved = self._waiting - 1, self._reserved - most
         if answer is not None:
-            self._append(
-                _Line(event="answered", call=call, text=answer.text, finished=answer.finished, **_tokens(paid))
-            )
+            self._append(_line("answered", call, paid, answer))
             self._files[-1][1][call] = answer
         elif paid.tokens or self._config.budget is not None:
-            self._append(_Line(event="paid", call=call, **_tokens(paid)))
+            self._append(_line("paid", call, paid))
         self.spent += paid
 
     def keep(self, call: str, answer: KeptAnswer) -> None:
         """Keep an answer that is paid already."""
         self._files[-1][1][call] = answer
-        self._append(_Line(event="answered", call=call, text=answer.text, finished=answer.finished))
+        self._append(_line("answered", call, CallExpense(), answer))
 
     def raise_to(self, known: CallExpense) -> None:
         """Count at least the expense that a revision states: this machine may not have the files of another."""
@@ -168,7 +171,7 @@ class CallLedger:
             max(0, known.answer_tokens - self.spent.answer_tokens),
         )
         if more.tokens:
-            self._append(_Line(event="paid", **_tokens(more)))
+            self._append(_line("paid", "", more))
             self.spent += more
 
     def turn_over(self) -> None:
@@ -186,7 +189,7 @@ class CallLedger:
         self._directory.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")
         with part.open("w", encoding="utf-8") as file:
-            file.write(_Line(event="before", **_tokens(self.spent)).model_dump_json() + "\n")
+            file.write(_line("before", "", self.spent).model_dump_json() + "\n")
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
@@ -223,11 +226,18 @@ class CallLedger:
         for call, count in waiting.items():
             for _ in range(max(0, count) if call in most else 0):
                 self.spent += most[call]
-                self._append(_Line(event="paid", call=call, **_tokens(most[call])))
+                self._append(_line("paid", call, most[call]))
 
 
-def _tokens(expense: CallExpense) -> dict[str, int]:
-    return {"prompt_tokens": expense.prompt_tokens, "answer_tokens": expense.answer_tokens}
+def _line(event: Event, call: str, expense: CallExpense, answer: KeptAnswer = NO_ANSWER) -> _Line:
+    return _Line(
+        event=event,
+        call=call,
+        prompt_tokens=expense.prompt_tokens,
+        answer_tokens=expense.answer_tokens,
+        text=answer.text,
+        finished=answer.finished,
+    )
 
 
 def _lines(path: Path, whole: bytes) -> Iterator[_Line]:

@@ -26,7 +26,7 @@ from openai import APIStatusError
 from coevo.configs.base import MAX_TOKENS
 from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig
-from coevo.models.endpoint_policy.call_ledger import CallExpense, CallLedger, KeptAnswer
+from coevo.models.endpoint_policy.call_ledger import NO_ANSWER, CallExpense, CallLedger, KeptAnswer
 from coevo.models.engines.requests import Request, check_lengths
 from coevo.models.policy.policy import Policy
 from coevo.models.policy.tokenizers import MessageTokens
@@ -103,6 +103,7 @@ class EndpointEngine:
 
     Attributes:
         policy: tokens of its prompts, and limits; it has no weights.
+        sampling: sampling of tokens.
 
     Raises:
         CoevoError: the environment has no key, the address has no meaning, or the ledger is damaged.
@@ -114,7 +115,7 @@ class EndpointEngine:
         self._tokens = MessageTokens()
         limits = SimpleNamespace(max_position_embeddings=config.context or MAX_TOKENS, vocab_size=len(self._tokens))
         self.policy = Policy(SimpleNamespace(config=limits), self._tokens)
-        self._config, self._sampling, self._warn = config, sampling, warn
+        self._config, self.sampling, self._warn = config, sampling, warn
         self._is_view = False
         ledger = CallLedger(directory, config, forgets=not config.reuse)
         endpoint = ChatEndpoint(config, sampling.max_new_tokens, MAX_ANSWER)
@@ -124,7 +125,7 @@ class EndpointEngine:
     @property
     def longest_prompt(self) -> int:
         """Most tokens of a prompt that leave room for the longest answer."""
-        return int(self.policy.model.config.max_position_embeddings) - self._sampling.max_new_tokens
+        return int(self.policy.model.config.max_position_embeddings) - self.sampling.max_new_tokens
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Complete every prompt, in order; several threads may call it at once.
@@ -132,7 +133,7 @@ class EndpointEngine:
         Raises:
             CoevoError: a prompt is too long, the endpoint does not answer, or the budget is spent.
         """
-        check_lengths(requests, self._sampling.max_new_tokens, self.longest_prompt + self._sampling.max_new_tokens)
+        check_lengths(requests, self.sampling.max_new_tokens, self.longest_prompt + self.sampling.max_new_tokens)
         calls = [self._call(request) for request in requests]
         missing = {call.id: call for call in calls if self._shared.ledger.answer(call.id) is None}
         if missing:
@@ -146,7 +147,7 @@ class EndpointEngine:
     def with_sampling(self, sampling: SamplingConfig) -> "EndpointEngine":
         """View of this engine with another sampling: the same connection, ledger and budget."""
         view = copy(self)
-        view._sampling, view._is_view = sampling, True
+        view.sampling, view._is_view = sampling, True
         return view
 
     def forget(self) -> None:
@@ -182,7 +183,7 @@ class EndpointEngine:
             {"role": each["role"], "content": encodable(each["content"])}
             for each in self._tokens.messages(request.prompt_ids)
         ]
-        sampling = self._sampling
+        sampling = self.sampling
         fields: dict[str, Any] = {
             "model": self._config.model,
             "messages": messages,
@@ -297,7 +298,7 @@ class EndpointEngine:
         said, shared = self._shared.endpoint.line(found.fault, 300), self._shared
         if not found.silent:
             return said
-        shared.ledger.keep(call.id, KeptAnswer("", True))
+        shared.ledger.keep(call.id, NO_ANSWER)
         if said not in shared.told:
             shared.told.add(said)
             self._warn(f"an answer of the policy has no text, and holds no action: {said}")

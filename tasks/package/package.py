@@ -156,8 +156,8 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
         origin: origin of the package.
 
     Raises:
-        CoevoError: the policy is nonsense or behind an endpoint, the base model of its adapters or an encoder is missing, or the tools of
-            the environment differ from task to task.
+        CoevoError: the policy is nonsense or behind an endpoint, the base model of its adapters or an encoder is
+            missing, or the tools of the environment differ from task to task.
     """
     if isinstance(config.policy, EndpointPolicyConfig):
         raise CoevoError(
