@@ -4,7 +4,7 @@
 
 A call that may cost something is noted before it is sent if a budget has to hold, its answer when it arrives. A call
 without an answer in the file, as after a kill, counts at its full length: the endpoint may charge for it. Each
-revision begins a file; the one before stays until that revision is committed, and what is older is only a sum.
+revision begins a file; those with its answers stay until it is committed, and what is older is only a sum.
 """
 
 import os
@@ -20,8 +20,6 @@ from coevo.configs.bank.writer_model_config import BudgetConfig, PriceConfig, Sp
 from coevo.utilities.errors import CoevoError
 
 NAME, PATTERN = "calls-{:06}.jsonl", "calls-*.jsonl"
-KEPT = 2
-"""Number of files with answers: that of the revision in the making, and the one before, which may not be committed."""
 MILLION = 1_000_000
 Event = Literal["before", "asked", "answered", "paid"]
 """Content of a line: expense of earlier files, a call before it is sent, its answer, or its cost without one."""
@@ -111,6 +109,7 @@ class CallLedger:
         self._directory, self._config, self._forgets = directory, config, forgets
         self._reserved = CallExpense()
         self._waiting = 0
+        self._has_turned = False
         self._files: list[tuple[Path, dict[str, KeptAnswer]]] = []
         self.spent = CallExpense()
         for path in sorted(directory.glob(PATTERN)):
@@ -175,14 +174,21 @@ class CallLedger:
             self.spent += more
 
     def turn_over(self) -> None:
-        """Begin the file of the next revision; answers of those that are committed go."""
+        """Begin the file of the next revision; answers of those that are committed go.
+
+        The revision that ends here is not committed yet, and the first one of a process may have its answers in any
+        file that earlier processes left; of a later one, they are in the latest.
+        """
         if not self._forgets:
             return
         number = int(self._files[-1][0].stem.removeprefix("calls-"))
+        old = self._files[:-1] if self._has_turned else []
+        self._has_turned = True
         self._files.append((self._directory / NAME.format(number + 1), {}))
         self._begin(self._files[-1][0])
-        while len(self._files) > KEPT:
-            self._files.pop(0)[0].unlink(missing_ok=True)
+        for path, _ in old:
+            path.unlink(missing_ok=True)
+        self._files = self._files[len(old) :]
 
     def _begin(self, path: Path) -> None:
         """Write a file with the expense so far, whole or not at all."""

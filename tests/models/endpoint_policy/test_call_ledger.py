@@ -53,15 +53,34 @@ def test_a_file_that_ends_anywhere_has_every_whole_answer_and_counts_what_was_be
     assert CallLedger(directory, BOUND).answer("later") is not None
 
 
-def test_answers_stay_until_the_revision_after_theirs_is_committed_and_the_expense_for_good(tmp_path):
+def has(ledger, names):
+    return "".join(name for name in names if ledger.answer(name))
+
+
+def test_answers_stay_until_their_revision_is_committed_and_the_expense_for_good(tmp_path):
+    """A revision is committed beside the calls of the next one, so that it is known when that one ends."""
     ledger = CallLedger(tmp_path, BOUND)
     for name in "abc":
         call(ledger, name)
         ledger.turn_over()
     for opened in (ledger, CallLedger(tmp_path, BOUND)):
-        assert [opened.answer(name) is not None for name in "abc"] == [False, False, True]
+        assert has(opened, "abc") == "c"
         assert opened.spent.tokens == 3 * PAID.tokens
     assert len([*tmp_path.iterdir()]) == 2
+
+
+def test_answers_of_a_revision_that_is_killed_again_and_again_stay(tmp_path):
+    for name in "abc":  # each time it gets further, ends, and is killed before its commit
+        ledger = CallLedger(tmp_path, BOUND)
+        call(ledger, name)
+        ledger.turn_over()
+    ledger = CallLedger(tmp_path, BOUND)
+    assert has(ledger, "abc") == "abc"
+    ledger.turn_over()
+    assert has(ledger, "abc") == "abc"
+    call(ledger, "next")
+    ledger.turn_over()  # it is committed
+    assert has(ledger, ("a", "b", "c", "next")) == "next"
 
 
 def test_answers_that_are_given_again_stay(tmp_path):
