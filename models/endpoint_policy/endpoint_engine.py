@@ -51,7 +51,7 @@ _OF_THE_PROMPT = re.compile(
 
 
 @dataclass(frozen=True)
-class _Call:
+class _PaidCall:
     """A request to the endpoint.
 
     Attributes:
@@ -67,7 +67,7 @@ class _Call:
 
 @dataclass
 class _Shared:
-    """What the views of an engine share.
+    """State that the views of an engine share.
 
     Attributes:
         ledger: answers and expense.
@@ -178,7 +178,7 @@ class EndpointEngine:
         run = {f"run_{name}": count for name, count in asdict(spent).items()}
         return {f"cost/policy/{name}": float(n) for name, n in (sent | asdict(new) | priced | run).items()}
 
-    def _call(self, request: Request) -> _Call:
+    def _call(self, request: Request) -> _PaidCall:
         messages = [
             {"role": each["role"], "content": encodable(each["content"])}
             for each in self._tokens.messages(request.prompt_ids)
@@ -195,16 +195,16 @@ class EndpointEngine:
         fields["seed"] = int(_hash(drawn)[:8], 16) % 2**31
         fields |= self._config.extra
         size = sum(estimated(each["content"]) + FRAME for each in messages)
-        return _Call(_hash(self._config.url, drawn, fields), fields, CallExpense(size, sampling.max_new_tokens))
+        return _PaidCall(_hash(self._config.url, drawn, fields), fields, CallExpense(size, sampling.max_new_tokens))
 
-    def _completion(self, call: _Call) -> Completion:
+    def _completion(self, call: _PaidCall) -> Completion:
         kept = self._shared.ledger.answer(call.id)
         assert kept is not None
         pieces, end = self._tokens(kept.text)["input_ids"], self._tokens.eos_token_id
         finished = kept.finished or not pieces
         return Completion((*pieces, *([end] if finished else [])), (), kept.text, finished)
 
-    def _ask(self, calls: Sequence[_Call]) -> None:
+    def _ask(self, calls: Sequence[_PaidCall]) -> None:
         """Ask side by side until each has an answer; after a failure nothing new is sent, and what waits is kept."""
         portal, wave = self._opened()
         wave = replace(wave, until=self._shared.endpoint.wave(wave.client, self._config.seconds).until)
@@ -231,7 +231,7 @@ class EndpointEngine:
                 shared.wave = shared.endpoint.wave(client, self._config.seconds)
             return shared.portal, shared.wave
 
-    async def _answered(self, wave: Wave, call: _Call, stopped: list[str]) -> None:
+    async def _answered(self, wave: Wave, call: _PaidCall, stopped: list[str]) -> None:
         """Bring an answer to the ledger, or the reason why there is none to ``stopped``."""
         flying = self._shared.flying
         while call.id in flying and not stopped:
@@ -246,7 +246,7 @@ class EndpointEngine:
         finally:
             flying.pop(call.id).set()
 
-    async def _insist(self, wave: Wave, call: _Call, stopped: list[str]) -> str:
+    async def _insist(self, wave: Wave, call: _PaidCall, stopped: list[str]) -> str:
         """Ask until there is an answer; return the reason if none is to be had."""
         endpoint, ledger, repeats = self._shared.endpoint, self._shared.ledger, 0
         while await self._reserve(call, stopped):
@@ -265,7 +265,7 @@ class EndpointEngine:
             repeats += found.after is After.AGAIN
         return endpoint.fault or ledger.exhausted()
 
-    async def _reserve(self, call: _Call, stopped: list[str]) -> bool:
+    async def _reserve(self, call: _PaidCall, stopped: list[str]) -> bool:
         """Wait until the budget pays for a call; False if nothing is asked any more."""
         shared = self._shared
         while not (stopped or shared.endpoint.fault or shared.ledger.exhausted()):
@@ -275,13 +275,13 @@ class EndpointEngine:
             await shared.settled.wait()
         return False
 
-    def _settle(self, call: _Call, paid: CallExpense, answer: KeptAnswer | None = None) -> None:
+    def _settle(self, call: _PaidCall, paid: CallExpense, answer: KeptAnswer | None = None) -> None:
         self._shared.ledger.settle(call.id, call.most, paid, answer)
         if self._shared.settled is not None:
             self._shared.settled.set()
             self._shared.settled = None
 
-    async def _sent(self, wave: Wave, call: _Call) -> Reply | Failure:
+    async def _sent(self, wave: Wave, call: _PaidCall) -> Reply | Failure:
         endpoint = self._shared.endpoint
         try:
             found = await endpoint.send(wave.client, call.body)
@@ -293,7 +293,7 @@ class EndpointEngine:
             return replace(found, after=After.AGAIN)  # the same request may well be answered as it should be
         return found
 
-    def _given_up(self, call: _Call, found: Failure) -> str:
+    def _given_up(self, call: _PaidCall, found: Failure) -> str:
         """Keep an answer without text if the model gave none; else return the reason why there is no answer."""
         said, shared = self._shared.endpoint.line(found.fault, 300), self._shared
         if not found.silent:
@@ -305,7 +305,7 @@ class EndpointEngine:
         return ""
 
 
-def _paid(call: _Call, found: Reply | Failure) -> CallExpense:
+def _paid(call: _PaidCall, found: Reply | Failure) -> CallExpense:
     """Expense of an attempt; one that may have been received and had no answer counts at full length."""
     if isinstance(found, Failure) and found.unsure:
         return call.most

@@ -202,7 +202,7 @@ class ChatEndpoint:
         return False
 
     def refusal(self, error: APIStatusError) -> Failure:
-        """What follows from a status that is no answer."""
+        """Failure of a request with a status that is no answer."""
         status, name, pause = error.status_code, self._config.key, pause_of(error.response.headers)
         then, section = after(status, error.body, pause), self._config.section
         if error.response.is_redirect:

@@ -106,9 +106,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
             trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
             if trainer is not None and isinstance(config.placement, SharedPlacement):
                 trainer.wait()  # a server takes what its GPU has left while it starts
-            engine = stack.enter_context(closing(open_engine(config, start, paths.engine)))
-        if head is not None and isinstance(engine, Charging):
-            engine.raise_to(head.rates)
+            engine = stack.enter_context(closing(engine_at(config, start, paths, head)))
         stores = Stores(paths, bank, lineage, publisher, reporter, pages)
         writing = stack.enter_context(take_up_writing(config, stores, engine, head))
         session = Session(config, assemble(config, env, engine, trainer, writing), stores)
@@ -154,6 +152,14 @@ def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifes
         log=paths.log,
         variables=trainer_environment(config),
     )
+
+
+def engine_at(config: RunConfig, policy: Path, paths: RunPaths, head: Manifest | None) -> Engine:
+    """The run's engine; one that is paid for knows the expense that the last revision states."""
+    engine = open_engine(config, policy, paths.engine)
+    if head is not None and isinstance(engine, Charging):
+        engine.raise_to(head.rates)
+    return engine
 
 
 def position(session: Session, head: Manifest | None, start: Path) -> None:

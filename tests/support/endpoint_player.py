@@ -1,4 +1,4 @@
-"""A player of HomeRules behind an endpoint: the expert, which knows only the messages; it fails as often as it is told.
+"""A player of HomeRules behind an endpoint: the expert, which knows the messages; it fails as often as a test wants.
 
 An answer depends on messages and seed alone, a failure on the number of the request.
 """

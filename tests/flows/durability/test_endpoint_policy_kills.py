@@ -61,7 +61,7 @@ def test_a_small_budget_ends_the_run_in_one_line_and_is_exceeded_by_one_answer_a
         assert coevo("run", *line, workspace=workspace, kill=f"{LEDGER}.settle@9").returncode == -signal.SIGKILL
         for _ in range(2):
             done = coevo("resume", "poor", workspace=workspace)
-            assert done.returncode == 1
+            assert done.returncode == 2
             assert f"policy.budget.tokens={budget} is spent" in done.stderr.strip().splitlines()[-1]
         largest = max(sum(tokens(each.body)) for each in asked)
     assert 0.5 * budget <= endpoint.bill <= budget + largest
