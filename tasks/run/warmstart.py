@@ -134,9 +134,14 @@ def _make(config: RunConfig, env: Environment[object], directory: Path, reporter
 
 def describe(config: RunConfig, policy: EndpointPolicyConfig, directory: Path) -> None:
     """Write what stands for the weights of a policy behind an endpoint in a revision: host, model and sampling."""
-    said = {"host": urlsplit(policy.url).netloc, "model": policy.model, "extra": policy.extra}
     directory.mkdir(parents=True, exist_ok=True)
-    said |= {"sampling": config.rollout.sampling.model_dump(mode="json"), "reuse": policy.reuse}
+    said = {
+        "host": urlsplit(policy.url).netloc,
+        "model": policy.model,
+        "extra": policy.extra,
+        "reuse": policy.reuse,
+        "sampling": config.rollout.sampling.model_dump(mode="json"),
+    }
     write_atomically(directory / DESCRIPTION, json.dumps(said, indent=1, sort_keys=True) + "\n")
 
 

@@ -3,6 +3,7 @@ from hypothesis import strategies as st
 from support.endpoint_calls import prompt
 from transformers import AutoTokenizer
 
+from coevo.models.policy.decoder import DESCRIPTION, Decoder
 from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.layout import Layout
 from coevo.models.policy.tokenizers import MessageTokens, word_tokenizer
@@ -62,3 +63,10 @@ def test_a_conversation_gives_back_its_messages_with_the_answers_that_were_drawn
         ids += [*tokens(answer)["input_ids"], *encoder.ids(layout.following.parts(encoder, [content]))]
         said += [("assistant", answer), ("user", content)]
     assert [(each["role"], each["content"]) for each in tokens.messages(ids)] == said
+
+
+def test_pages_show_the_prompts_of_a_policy_behind_an_endpoint(tmp_path):
+    (tmp_path / DESCRIPTION).write_text("{}")
+    assert Decoder(tmp_path)(prompt(("user", "a mug \u4e16"))) == (
+        "<|im_start|>user\na mug \u4e16<|im_end|>\n<|im_start|>assistant\n"
+    )
