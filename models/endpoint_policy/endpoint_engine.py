@@ -40,6 +40,8 @@ from coevo.utilities.errors import CoevoError
 
 MAX_ANSWER = "rollout.sampling.max_new_tokens"
 """Setting of the longest answer."""
+MAX_CHARS = 64
+"""Maximum characters of an answer per token of its limit."""
 FRAME = 8
 """Tokens that an endpoint counts around a message."""
 _OF_THE_PROMPT = re.compile(
@@ -256,7 +258,7 @@ class EndpointEngine:
                 return endpoint.fault or f"it does not answer within policy.seconds={self._config.seconds:g}"
             found = await self._sent(wave, call)
             if isinstance(found, Reply):
-                self._settle(call, _paid(call, found), KeptAnswer(endpoint.hidden(found.text), found.finished))
+                self._settle(call, _paid(call, found), self._bounded(call, found))
                 endpoint.answered()
                 return ""
             self._settle(call, _paid(call, found))
@@ -292,6 +294,11 @@ class EndpointEngine:
         if isinstance(found, Failure) and found.unread:
             return replace(found, after=After.AGAIN)  # the same request may well be answered as it should be
         return found
+
+    def _bounded(self, call: _PaidCall, found: Reply) -> KeptAnswer:
+        """Answer without the key, and no longer than its tokens may be: later prompts show it again."""
+        text, most = self._shared.endpoint.hidden(found.text), call.most.answer_tokens * MAX_CHARS
+        return KeptAnswer(text[:most], found.finished and len(text) <= most)
 
     def _given_up(self, call: _PaidCall, found: Failure) -> str:
         """Keep an answer without text if the model gave none; else return the reason why there is no answer."""

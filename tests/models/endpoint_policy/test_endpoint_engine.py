@@ -198,6 +198,16 @@ def test_what_the_endpoint_does_not_answer_ends_the_run_in_one_line_and_what_cam
     assert answered(tmp_path) == 3 and len(sent) >= 4
 
 
+def test_an_answer_beyond_its_limit_is_cut_and_the_key_hidden(tmp_path, monkeypatch):
+    monkeypatch.setenv("COEVO_TEST_KEY", "k-secret-0123456789")
+    with completions(lambda _: said(f"k-secret-0123456789 {'x' * 10**6}")) as (url, _):
+        made = engine(settings(url, key="COEVO_TEST_KEY"), tmp_path)
+        (one,) = made.generate(requests(1))
+        made.close()
+    assert one.text == f"*** {'x' * (32 * 64 - 4)}" and not one.finished
+    assert not [path for path in tmp_path.iterdir() if b"k-secret" in path.read_bytes()]
+
+
 def test_the_policy_writes_as_it_plays(tmp_path):
     with completions(lambda it: said(f"<think>hm</think> {it.user}!")) as (url, sent):
         made = engine(settings(url), tmp_path)
