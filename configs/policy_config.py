@@ -1,10 +1,20 @@
-"""The policy: a small model from scratch or a pretrained causal LM, and its warm start."""
+"""The policy: a small model from scratch, a pretrained causal LM or a model behind an endpoint, and its warm start."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from coevo.configs.base import MAX_COUNT, MAX_FACTOR, MAX_PROCESSES, MAX_ROWS, MAX_TOKENS, Config, FromAnywhere
+from coevo.configs.bank.writer_model_config import EndpointAccess, SpendingConfig
+from coevo.configs.base import (
+    MAX_COUNT,
+    MAX_FACTOR,
+    MAX_PROCESSES,
+    MAX_ROWS,
+    MAX_SECONDS,
+    MAX_TOKENS,
+    Config,
+    FromAnywhere,
+)
 from coevo.configs.trust_settings import Trusted
 
 
@@ -103,7 +113,21 @@ class PretrainedPolicyConfig(Config):
     """Sizes for estimates before the model is on this machine; the model's own ``config.json`` takes precedence."""
 
 
-PolicyConfig = Annotated[ScratchPolicyConfig | PretrainedPolicyConfig, Field(discriminator="type")]
+class EndpointPolicyConfig(SpendingConfig, EndpointAccess):
+    """A model behind an endpoint, without weights here: it plays and writes, and nothing trains it."""
+
+    section: ClassVar[str] = "policy"
+    type: Literal["endpoint"]
+    """Asked over HTTP, with OpenAI's chat completions."""
+    seconds: float = Field(default=3600.0, gt=0, le=MAX_SECONDS)
+    """Seconds for the answers of one turn, pauses included; then the run stops, and can be resumed."""
+    reuse: bool = False
+    """Ask identical requests once in the whole run, and give each the same answer; false draws an answer for each."""
+
+
+PolicyConfig = Annotated[
+    ScratchPolicyConfig | PretrainedPolicyConfig | EndpointPolicyConfig, Field(discriminator="type")
+]
 
 
 class WarmStartConfig(Config):

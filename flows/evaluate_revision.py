@@ -29,7 +29,7 @@ from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, 
 from coevo.tasks.publish.reporter import in_stage, reporter
 from coevo.tasks.revision_artifacts import REFERENCES, references_of
 from coevo.tasks.run.assemble import open_engine, player_with
-from coevo.tasks.run.run_writer_model import check_writer_model, open_writing, spent_before
+from coevo.tasks.run.run_writer_model import check_endpoints, open_writing, spent_before
 from coevo.tasks.run.weight_digests import check_weights
 from coevo.tasks.steps.evaluate import panel_index
 from coevo.tasks.writing.artifact import FOLDER, KeptWriting, read_writing
@@ -132,7 +132,7 @@ def configured(run: Reading, request: EvaluationRequest) -> RunConfig:
     settings["evaluation"] |= {"discovery": request.discovery}
     config = validate(settings, source=run.name)
     if request.discovery:
-        check_writer_model(config)
+        check_endpoints(config)
     return config
 
 

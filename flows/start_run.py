@@ -30,6 +30,7 @@ from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.tasks.preflight.forecast import check_fits
 from coevo.tasks.preflight.notices import notices
 from coevo.tasks.preflight.remedy import Offer
+from coevo.tasks.preflight.spending import PolicySpending
 from coevo.tasks.publish.reporter import in_stage, reporting_to
 from coevo.tasks.run.assemble import environment_of
 from coevo.tasks.run.changes import check_unchanged
@@ -92,11 +93,12 @@ def start_run(
     """
     if name is not None:
         workspace.check_vacant(name)
-    with _playable(config, workspace):
+    with _playable(config, workspace) as spending:
         earlier = unfinished(config.recipe, workspace)
         paths = workspace.create(name or workspace.next_name(config.recipe), config)
         if not how.brief:
             _announce(paths, workspace, earlier, how.quiet)
+        _show_spending(spending, how.quiet)
         return _operate(workspace, paths, how)
 
 
@@ -120,7 +122,9 @@ def resume_run(run: str, workspace: Workspace, how: RunOptions = RunOptions()) -
 
 
 @contextmanager
-def _playable(config: RunConfig, workspace: Workspace, paths: RunPaths | None = None) -> Iterator[None]:
+def _playable(
+    config: RunConfig, workspace: Workspace, paths: RunPaths | None = None
+) -> Iterator[PolicySpending | None]:
     """Refuse a run that its environment or this machine cannot play, before anything starts.
 
     The environment is built here, and the flow inside the block shares it.
@@ -134,10 +138,9 @@ def _playable(config: RunConfig, workspace: Workspace, paths: RunPaths | None = 
         with patience("the check of the run"):
             env = stack.enter_context(environment_of(config))
             with in_stage("checks that the run fits this machine"):
-                check_fits(
-                    config, env, workspace.root, Offer if paths is None else partial(_branched, workspace, paths)
-                )
-        yield
+                offer = Offer if paths is None else partial(_branched, workspace, paths)
+                spending = check_fits(config, env, workspace.root, offer)
+        yield spending
 
 
 def _operate(workspace: Workspace, paths: RunPaths, how: RunOptions) -> RunEnd:
@@ -275,6 +278,12 @@ def _announce(paths: RunPaths, workspace: Workspace, earlier: RunSummary | None,
     shown.print(f"run {paths.name} in {workspace.root}", soft_wrap=True)
     if earlier is not None:
         shown.print(f"({_state(earlier, workspace_option(workspace))})", soft_wrap=True)
+
+
+def _show_spending(spending: PolicySpending | None, quiet: bool) -> None:
+    """Print what a run takes of its policy's endpoint, and its budget."""
+    for line in [] if spending is None else spending.lines():
+        console(quiet=quiet).print(line, soft_wrap=True, markup=False)
 
 
 def _state(earlier: RunSummary, option: str) -> str:

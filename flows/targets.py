@@ -41,7 +41,7 @@ UNKNOWN_MODEL: Mapping[str, Any] = {
     "rollout": {"sampling": {"max_new_tokens": 256}, "engine": {"type": "transformers", "rows": 16}},
 }
 """Settings of a model about which nothing else is known: prompts as those of the recipes for pretrained models."""
-TargetKind = Literal["run", "directory", "url"]
+TargetKind = Literal["run", "directory", "url", "model"]
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,10 @@ def opened(text: str, settings: TargetSettings, workspace: Workspace, scratch: P
     else:
         if settings.env is None:
             raise CoevoError(f"{text}: which environment does it play? name one with --env")
+        if any(each.startswith("policy.model=") for each in settings.overrides):
+            model = _prepared(_composed(settings, {"policy": {"type": "endpoint", "url": text}}, {}))
+            yield Target("model", text, model, scratch, None, 0, 0, digests(model, workspace.root))
+            return
         found = {"policy": {"type": "scratch"}, **_environment(settings.env)}
         config = _prepared(compose(["methods/react"], found, settings.overrides, "evaluate"))
         yield Target("url", text, config, None, None, 0, 0, {})

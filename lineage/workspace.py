@@ -33,6 +33,8 @@ from coevo.utilities.errors import CoevoError, unknown
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}")
 MAX_TIME_DIGITS = 19
 """Maximum digits of a time in ns since 1970 until the year 2286."""
+CALLS = "calls"
+"""Folder of an engine's ledger of calls."""
 LATEST = 5
 """Number of runs that the error for an unknown one names."""
 
@@ -140,8 +142,13 @@ class RunPaths:
 
     @property
     def is_blank(self) -> bool:
-        """True if nothing of the run was ever committed, and no answer of a writer model is kept; never for a link."""
-        kept = (self.journal, self.published, *(self.lineage / ".git" / "objects").rglob("*"))
+        """True if nothing of the run was ever committed, and no answer that was paid is kept; never for a link."""
+        kept = (
+            self.journal,
+            self.published,
+            *(self.engine / CALLS).glob("*"),
+            *(self.lineage / ".git" / "objects").rglob("*"),
+        )
         return not self.root.is_symlink() and not any(path.is_file() for path in kept)
 
     def read_config(self) -> RunConfig:

@@ -16,6 +16,7 @@ from coevo.lineage.revision.retention import earlier
 from coevo.lineage.revision.sparse import is_sparse
 from coevo.lineage.superseded import remove_superseded
 from coevo.memory.bank.change import BankChange
+from coevo.models.engines.requests import expense_of
 from coevo.records.entry import Entry
 from coevo.tasks.parts import Stores
 from coevo.tasks.pending_revision import PendingRevision
@@ -91,6 +92,7 @@ def state(session: Session) -> dict[str, object]:
 def observed(session: Session) -> dict[str, object]:
     """Measurements that differ between such runs; seconds of a commit count towards the next revision."""
     seconds = {f"cost/seconds/{stage}": spent for stage, spent in session.seconds.items()}
+    seconds |= expense_of(session.parts.player.engine)
     return {
         "run": session.stores.paths.name,
         "metrics": {**session.pending.rates, **seconds, "cost/seconds/wall": perf_counter() - session.since},

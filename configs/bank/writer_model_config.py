@@ -1,7 +1,7 @@
 """Writer models: language models that answer a writer's questions, opened by ``coevo.models.writer_models``."""
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
@@ -60,7 +60,7 @@ class PriceConfig(Config):
 
 
 class BudgetConfig(Config):
-    """Most that a writer model may use over the whole run."""
+    """Most that a model may use over the whole run."""
 
     tokens: int | None = Field(default=None, ge=1, le=TOTAL)
     """Tokens of prompts and answers together; null for no bound."""
@@ -68,17 +68,11 @@ class BudgetConfig(Config):
     """Cost by ``price``, in its currency; null for no bound."""
 
 
-class WriterModelConfig(Config):
-    """Base of the configuration of every writer model."""
+class SpendingConfig(Config):
+    """Most that a model may use over the whole run, and its prices."""
 
-    temperature: float = Field(default=0.7, gt=0, le=1000)
-    """Divisor of the logits."""
-    max_new_tokens: int = Field(default=1024, ge=1, le=MAX_TOKENS)
-    """Maximum length of an answer in tokens, its thinking included."""
-    seconds: float = Field(default=600.0, gt=0, le=MAX_SECONDS)
-    """Seconds for all questions of one firing; one that is unanswered by then stays so."""
     budget: BudgetConfig | None = None
-    """Most that the writer model may use over the whole run; null for no bound."""
+    """Most that the model may use over the whole run; null for no bound."""
     price: PriceConfig | None = None
     """Price of its tokens; null if it costs nothing."""
 
@@ -91,6 +85,17 @@ class WriterModelConfig(Config):
                 "currency per million tokens, or budget.tokens"
             )
         return self
+
+
+class WriterModelConfig(SpendingConfig):
+    """Base of the configuration of every writer model."""
+
+    temperature: float = Field(default=0.7, gt=0, le=1000)
+    """Divisor of the logits."""
+    max_new_tokens: int = Field(default=1024, ge=1, le=MAX_TOKENS)
+    """Maximum length of an answer in tokens, its thinking included."""
+    seconds: float = Field(default=600.0, gt=0, le=MAX_SECONDS)
+    """Seconds for all questions of one firing; one that is unanswered by then stays so."""
 
 
 class PolicyWriterModelConfig(WriterModelConfig):
@@ -120,36 +125,35 @@ class FrozenWriterModelConfig(WriterModelConfig):
         return self
 
 
-class EndpointWriterModelConfig(WriterModelConfig):
-    """An endpoint with OpenAI's chat completions API: a provider's, or a server of vLLM, llama.cpp or Ollama."""
+class EndpointAccess(Config):
+    """An endpoint with OpenAI's chat completions API: a provider's, or a server of vLLM, llama.cpp or Ollama.
 
-    type: Literal["endpoint"]
-    """Kind of writer model."""
+    Attributes:
+        section: section of the run that names it, for messages.
+    """
+
+    section: ClassVar[str]
     url: Annotated[EndpointUrl, Trusted("sends episodes there")]
     """Address without ``/chat/completions``: ``https://api.openai.com/v1``, ``http://localhost:8000/v1``."""
     model: str = Field(min_length=1, max_length=200)
     """Name of the model at the endpoint."""
     key: Annotated[KeyName | None, Trusted("sends its value there")] = None
     """Name of the environment variable that holds the API key; null for an endpoint without keys."""
-    temperature: float = Field(default=0.7, ge=0, le=1000)
-    """Divisor of the logits; 0 takes the likeliest tokens."""
     context: int | None = Field(default=None, ge=256, le=MAX_TOKENS)
-    """Context length of the model in tokens; null takes the one that the endpoint states, if it states any."""
+    """Context length of the model in tokens; null where it is not known: a writer model asks the endpoint for it, a
+    policy takes every prompt to fit."""
     concurrency: int = Field(default=16, ge=1, le=MAX_PROCESSES)
-    """Maximum number of questions that wait for an answer at once."""
+    """Maximum number of requests that wait for an answer at once."""
     timeout: float = Field(default=120.0, gt=0, le=MAX_SECONDS)
     """Seconds without an answer after which a request is sent again."""
     retries: int = Field(default=4, ge=0, le=100)
-    """Maximum number of times that a question is sent again after a failure, with growing pauses; an endpoint that
+    """Maximum number of times that a request is sent again after a failure, with growing pauses; an endpoint that
     asks to wait (429) is waited for as long as ``seconds`` allows."""
-    constrain: Literal["auto", "schema", "json", "none"] = "auto"
-    """Constraint of answers with a schema: ``schema``: by the schema; ``json``: to JSON; ``none``: by the prompt alone;
-    ``auto``: the first of these that the endpoint accepts."""
     extra: Annotated[dict[Annotated[str, Field(max_length=100)], JsonValue], Trusted("sends it there")] = Field(
         default={}, max_length=MAX_PROCESSES
     )
     """Further fields of each request, such as ``chat_template_kwargs``; a null leaves out one that coevo sends, such as
-    ``temperature`` or ``max_tokens``."""
+    ``temperature``, ``max_tokens`` or ``seed``."""
 
     @field_validator("extra")
     @classmethod
@@ -158,6 +162,19 @@ class EndpointWriterModelConfig(WriterModelConfig):
         if taken is not None:
             raise ValueError(f"{taken} is set by coevo itself: name another field of the endpoint's requests")
         return extra
+
+
+class EndpointWriterModelConfig(WriterModelConfig, EndpointAccess):
+    """A model behind an endpoint."""
+
+    section: ClassVar[str] = "bank.writer.model"
+    type: Literal["endpoint"]
+    """Kind of writer model."""
+    temperature: float = Field(default=0.7, ge=0, le=1000)
+    """Divisor of the logits; 0 takes the likeliest tokens."""
+    constrain: Literal["auto", "schema", "json", "none"] = "auto"
+    """Constraint of answers with a schema: ``schema``: by the schema; ``json``: to JSON; ``none``: by the prompt alone;
+    ``auto``: the first of these that the endpoint accepts."""
 
 
 AnyWriterModelConfig = Annotated[

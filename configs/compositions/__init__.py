@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from coevo.configs.compositions import (
+    endpoint_conflicts,
     experience,
     learning,
     rollout_conflicts,
@@ -16,6 +17,7 @@ def flaws(config: RunSections) -> Iterator[str]:
     """Conflicts between the sections of a run, one line each."""
     for section in (
         schedule_conflicts,
+        endpoint_conflicts,
         learning,
         experience,
         writer_model_conflicts,

@@ -11,10 +11,11 @@ from coevo.configs.sections import RunSections
 def flaws(config: RunSections) -> Iterator[str]:
     """Conflicts of the placement, of ``rollout.pace`` and ``rollout.ahead``, of ``sync`` and of the prompt."""
     yield from _placement(config)
-    if config.rollout.pace == "episode" and config.rollout.engine.type != "vllm":
+    served = config.rollout.engine.type == "vllm" or config.policy.type == "endpoint"
+    if config.rollout.pace == "episode" and not served:
         yield (
-            "rollout.pace=episode asks a server about each episode by itself: set rollout.engine.type=vllm, or "
-            "rollout.pace=turn"
+            "rollout.pace=episode asks a server about each episode by itself: set rollout.engine.type=vllm or "
+            "policy.type=endpoint, or rollout.pace=turn"
         )
     if config.rollout.ahead:
         yield from _ahead(config)

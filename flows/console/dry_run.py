@@ -55,6 +55,7 @@ def report(config: RunConfig, env: Environment[Any], found: Forecast) -> dict[st
         "disk": _memory(found.disk),
         "seconds": {name: round(spent, 1) for name, spent in found.seconds.items()},
         "untimed": list(found.untimed),
+        "spending": [] if found.spending is None else found.spending.lines(),
         "total_seconds": round(config.iterations * sum(found.seconds.values())),
         "turns_an_episode": rehearsal.length,
         "turns": [
@@ -66,21 +67,14 @@ def report(config: RunConfig, env: Environment[Any], found: Forecast) -> dict[st
 
 def show(said: dict[str, Any]) -> None:
     """Print a report as text."""
-    policy, prompts = said["policy"], said["prompts"]
+    prompts = said["prompts"]
     output.line(f"{said['recipe']}: {said['iterations']} iterations, on {said['machine']}")
     for each in said["notices"]:
         output.line(f"notice    {each}")
     for part in said["parts"]:
         options = "".join(f" {name}={value}" for name, value in part["options"].items())
         output.line(f"part      {part['setting']} is {part['type']}{options}: {part['summary']}".removesuffix(": "))
-    output.line(f"policy    {policy['parameters']:,} parameters, {policy['trained']:,} trained")
-    guessed = " (estimated: its tokenizer is not on this machine)" if prompts["guessed"] else ""
-    output.line(
-        f"prompts   {prompts['shortest']} to {prompts['longest']} tokens in {prompts['tasks']} tasks, answers up to "
-        f"{prompts['answer']}, context window {policy['positions']}{guessed}"
-    )
-    if prompts["at_most"] > prompts["longest"]:
-        output.line(f"prompts   up to {prompts['at_most']} tokens if all answers in them have {prompts['answer']}")
+    _show_policy(said)
     output.line(f"thinking  {THINKING[prompts['thinking']].format(prompts['answer'])}")
     for each in prompts["deviations"]:
         output.line(f"template  {each}")
@@ -102,6 +96,22 @@ def show(said: dict[str, Any]) -> None:
     for problem in said["problems"]:
         output.line(f"problem   {problem}")
     output.line("not ready: solve the problems above first" if said["problems"] else "ready to start")
+
+
+def _show_policy(said: dict[str, Any]) -> None:
+    """Size of the policy, or what its endpoint is paid, and the lengths of its prompts."""
+    policy, prompts = said["policy"], said["prompts"]
+    for each in said["spending"]:
+        output.line(f"cost      {each}")
+    if not said["spending"]:
+        output.line(f"policy    {policy['parameters']:,} parameters, {policy['trained']:,} trained")
+    guessed = " (estimated: its tokenizer is not on this machine)" if prompts["guessed"] else ""
+    output.line(
+        f"prompts   {prompts['shortest']} to {prompts['longest']} tokens in {prompts['tasks']} tasks, answers up to "
+        f"{prompts['answer']}, context window {policy['positions']}{guessed}"
+    )
+    if prompts["at_most"] > prompts["longest"]:
+        output.line(f"prompts   up to {prompts['at_most']} tokens if all answers in them have {prompts['answer']}")
 
 
 def _part(part: OutsidePartConfig) -> dict[str, Any]:

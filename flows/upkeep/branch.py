@@ -25,7 +25,7 @@ from coevo.lineage.trust import Trust, extend_path
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.table_retention import KeptVersions, copy
-from coevo.tasks.run.run_writer_model import check_writer_model, writer_model_config
+from coevo.tasks.run.run_writer_model import check_endpoints, writer_model_config
 from coevo.utilities.errors import CoevoError
 
 FIXED = {
@@ -36,6 +36,8 @@ FIXED = {
     "warmstart": "it happened before revision 0",
 }
 """Settings that a branch cannot change, with reasons."""
+FREE = tuple(f"policy.{name}" for name in ("budget", "price", "concurrency", "timeout", "retries", "seconds"))
+"""Settings of a policy behind an endpoint that decide no answer."""
 
 
 def branch(
@@ -72,7 +74,7 @@ def continued(source: Reading, overrides: Sequence[str], trust: Trust) -> RunCon
     _check_fixed(flat(settings), flat(changed))
     config = written(changed, source=source.name)
     if writer_model_config(source.config) != writer_model_config(config):
-        check_writer_model(config)
+        check_endpoints(config)
     _check_parts(source, config, trust)
     if source.config.env == config.env and config.evaluation.panels:
         return config
@@ -95,9 +97,13 @@ def _check_parts(source: Reading, config: RunConfig, trust: Trust) -> None:
 
 def _check_fixed(before: Mapping[str, object], after: Mapping[str, object]) -> None:
     for key in sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key)):
-        fixed = next((setting for setting in FIXED if key == setting or key.startswith(f"{setting}.")), None)
-        if fixed is not None:
+        fixed = next((setting for setting in FIXED if _is_in(key, setting)), None)
+        if fixed is not None and not any(_is_in(key, setting) for setting in FREE):
             raise CoevoError(f"{key}: a branch cannot change it: {FIXED[fixed]}; start a new run instead")
+
+
+def _is_in(key: str, setting: str) -> bool:
+    return key == setting or key.startswith(f"{setting}.")
 
 
 def own(source: Reading, config: RunConfig, trust: Trust) -> list[Setting]:

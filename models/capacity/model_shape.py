@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, Qwen2Config, Qwen3Config
 
+from coevo.configs.base import MAX_TOKENS
 from coevo.configs.policy_config import (
+    EndpointPolicyConfig,
     LoraConfig,
     PolicyConfig,
     PretrainedPolicyConfig,
@@ -59,6 +61,10 @@ class ModelShape:
     bytes: int
 
 
+NOTHING = ModelShape(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, False, 4)
+"""Shape of a model without weights here."""
+
+
 def shape_of(policy: PolicyConfig, words: int) -> ModelShape:
     """Shape of a policy, from its directory if that is on this machine, else from its settings.
 
@@ -71,6 +77,8 @@ def shape_of(policy: PolicyConfig, words: int) -> ModelShape:
     """
     if isinstance(policy, ScratchPolicyConfig):
         return _of_scratch(policy, words)
+    if isinstance(policy, EndpointPolicyConfig):
+        return replace(NOTHING, positions=policy.context or MAX_TOKENS)
     found = architecture(policy)
     try:
         return _measured(found, policy.dtype, policy.lora)

@@ -1,9 +1,9 @@
 """Interface of every engine: requests, completions and limits."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.models.policy.ends import template_end
@@ -64,6 +64,24 @@ class Engine(Protocol):
     def close(self) -> None:
         """End everything that the engine has started."""
         ...
+
+
+@runtime_checkable
+class Charging(Protocol):
+    """Engine whose completions are paid for."""
+
+    def raise_to(self, rates: Mapping[str, float]) -> None:
+        """Count at least the expense of the run that a revision's rates state."""
+        ...
+
+    def expense(self) -> dict[str, float]:
+        """Expense since the last call and of the run so far, by name of the metric."""
+        ...
+
+
+def expense_of(engine: Engine) -> dict[str, float]:
+    """Expense of an engine since the last call, by name of the metric; empty for one that costs nothing."""
+    return engine.expense() if isinstance(engine, Charging) else {}
 
 
 def check_lengths(requests: Sequence[Request], answer: int, limit: int) -> None:

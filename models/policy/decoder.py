@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+DESCRIPTION = "endpoint.json"
+"""File of a policy behind an endpoint, in place of its weights."""
 Decode = Callable[[Sequence[int]], str | None]
 """``decode(ids)``: text of token ids, special tokens included; None if it cannot be known."""
 
@@ -32,6 +34,10 @@ class Decoder:
 
     def _opened(self) -> Any:
         """The tokenizer; None where its file is missing, as while a commit replaces it, or malformed."""
+        if (self._policy / DESCRIPTION).is_file():
+            from coevo.models.policy.tokenizers import MessageTokens  # takes a second to import
+
+            return MessageTokens()
         from tokenizers import Tokenizer
 
         try:

@@ -36,7 +36,13 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from coevo.configs.policy_config import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
+from coevo.configs.policy_config import (
+    EndpointPolicyConfig,
+    LoraConfig,
+    PolicyConfig,
+    PretrainedPolicyConfig,
+    ScratchPolicyConfig,
+)
 from coevo.models.policy.foreign import (
     absent,
     base_precision,
@@ -86,8 +92,10 @@ def build(config: PolicyConfig, vocabulary: Sequence[str], key: Key) -> Policy:
     """Build the policy that a configuration describes; ``key`` decides all new weights.
 
     Raises:
-        CoevoError: a pretrained policy is not at its path, or cannot be prompted.
+        CoevoError: a pretrained policy is not at its path, or cannot be prompted; or the policy is behind an endpoint.
     """
+    if isinstance(config, EndpointPolicyConfig):
+        raise CoevoError("policy.type=endpoint has no weights to build: set policy.type to pretrained or scratch")
     with _seeded(key):
         if isinstance(config, PretrainedPolicyConfig):
             return _pretrained(config)

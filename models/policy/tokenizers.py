@@ -1,18 +1,20 @@
 """Tokenizers: a word-level one for policies from scratch, and a policy's own before the policy is loaded.
 
-One that only estimates lengths stands in for a tokenizer that is not on this machine.
+One that only estimates lengths stands in for a tokenizer that is not on this machine, and one that also keeps messages
+apart for that of a policy behind an endpoint.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from coevo.configs.policy_config import PolicyConfig, ScratchPolicyConfig
+from coevo.configs.policy_config import EndpointPolicyConfig, PolicyConfig, ScratchPolicyConfig
 from coevo.models.policy.foreign import check_alone, check_settings, check_weights, folder_of, malformed
 from coevo.models.policy.stored import check_stored
+from coevo.records.writing import BYTES
 from coevo.utilities.errors import CoevoError
 
 PAD, EOS, UNKNOWN = "<pad>", "<eos>", "<unk>"
@@ -91,6 +93,55 @@ class Guess:
         return "".join(MARKED.format(**message) for message in messages) + "<|im_start|>assistant\n"
 
 
+class MessageTokens(Guess):
+    """Tokens of a policy whose own are not known: pieces of a text's bytes, and the marks around a message.
+
+    Their number estimates that of the policy's, as ``coevo.records.writing.estimated``. Nothing in a content becomes a
+    mark, so that ``messages`` finds again what a prompt was made of.
+    """
+
+    START, END = 0, 1
+    eos_token_id = END
+    eos_token = Guess.all_special_tokens[END]
+
+    @property
+    def added_tokens_decoder(self) -> dict[int, Any]:
+        """The marks by id."""
+        return {index: AddedToken(text) for index, text in enumerate(self.all_special_tokens)}
+
+    def __len__(self) -> int:
+        return 1 << (8 * BYTES + 1)
+
+    def __call__(self, text: str, **options: Any) -> dict[str, list[int]]:
+        """Ids of the pieces of a text; a one before its bytes keeps an id's length, and apart from the marks."""
+        data = text.encode(errors="replace")
+        pieces = (data[start : start + BYTES] for start in range(0, len(data), BYTES))
+        return {"input_ids": [int.from_bytes(b"\x01" + piece) for piece in pieces]}
+
+    def decode(self, ids: Sequence[int], **options: Any) -> str:
+        """Text of these tokens, marks included."""
+        marks = [mark.encode() for mark in self.all_special_tokens]
+        return b"".join(marks[index] if index < len(marks) else _piece(index) for index in ids).decode(errors="replace")
+
+    def messages(self, ids: Sequence[int]) -> list[dict[str, str]]:
+        """Role and content of each message of a prompt, without the one that it leaves open for the answer."""
+        whole, part = list[dict[str, str]](), list[bytes]()
+        for index in ids:
+            if index == self.START:
+                part = []
+            elif index == self.END:
+                role, _, content = b"".join(part).decode(errors="replace").partition("\n")
+                whole.append({"role": role, "content": content})
+            else:
+                part.append(_piece(index))
+        return whole
+
+
+def _piece(index: int) -> bytes:
+    """Bytes of a piece."""
+    return index.to_bytes(BYTES + 1).lstrip(b"\x00")[1:]
+
+
 def tokenizer_of(policy: PolicyConfig, vocabulary: Sequence[str]) -> Any:
     """Tokenizer that a policy will have; ``Guess`` if it is not on this machine.
 
@@ -100,6 +151,8 @@ def tokenizer_of(policy: PolicyConfig, vocabulary: Sequence[str]) -> Any:
     """
     if isinstance(policy, ScratchPolicyConfig):
         return word_tokenizer(vocabulary)
+    if isinstance(policy, EndpointPolicyConfig):
+        return MessageTokens()
     check_settings(policy.path)
     check_weights(policy.path)
     check_alone(policy.path)

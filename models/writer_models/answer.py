@@ -33,6 +33,8 @@ INTERRUPTED = ("error", "abort", "aborted", "cancelled", "canceled", "network_er
 """Ends of an answer that the endpoint could not finish."""
 CALLS = ("tool_calls", "function_call")
 """Ends of an answer that calls a tool, though none was offered."""
+LIMIT = "bank.writer.model.max_new_tokens"
+"""Setting of a writer model's longest answer."""
 Count = Annotated[int, Field(ge=0, le=2**31)]
 BROKEN = 500
 """Lowest status of a server that cannot answer."""
@@ -79,6 +81,9 @@ class Failure:
         dead: True if the endpoint may not be there at all.
         prompt_tokens: tokens of the prompt that it cost all the same.
         answer_tokens: tokens that were generated all the same.
+        unread: True if an answer came that is no chat completion.
+        silent: True if the model's answer came and has no text: it refuses, a filter withheld it, or it only thought.
+        unsure: True if nothing came, though the endpoint may have received the request, and charge for it.
     """
 
     fault: str
@@ -87,6 +92,9 @@ class Failure:
     dead: bool = False
     prompt_tokens: int = 0
     answer_tokens: int = 0
+    unread: bool = False
+    silent: bool = False
+    unsure: bool = False
 
 
 def after(status: int, error: object, pause: float = 0.0) -> After:
@@ -241,7 +249,7 @@ def reply_of(body: bytes, most: int = MAX_BODY_BYTES) -> Reply:
     return found if isinstance(found, Reply) else failed(found.fault, found.prompt_tokens, found.answer_tokens)
 
 
-def read(body: bytes, most: int = MAX_BODY_BYTES) -> Reply | Failure:
+def read(body: bytes, most: int = MAX_BODY_BYTES, limit: str = LIMIT) -> Reply | Failure:
     """Read a body as a reply, without its thinking; as a failure if it has no answer, though it arrived with 200.
 
     The tokens of an answer are estimated if the body reports none: a refusal is not free either, but an error is. Those
@@ -250,6 +258,7 @@ def read(body: bytes, most: int = MAX_BODY_BYTES) -> Reply | Failure:
     Args:
         body: what the endpoint sent.
         most: maximum tokens of an answer.
+        limit: setting of this maximum.
     """
     if len(body) > MAX_BODY_BYTES:
         return _unread(body, f"the endpoint's answer is longer than {MAX_BODY_BYTES // 2**20} MiB", most)
@@ -261,7 +270,7 @@ def read(body: bytes, most: int = MAX_BODY_BYTES) -> Reply | Failure:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"])) or "body"
         return _unread(body, f"the endpoint's answer is no chat completion ({field}: {first['msg'][:100]})", most)
-    return _reply(completion.choices[0], completion.usage or Usage(), most)
+    return _reply(completion.choices[0], completion.usage or Usage(), most, limit)
 
 
 def _error(body: bytes) -> Any:
@@ -289,10 +298,10 @@ def _mistaken(body: bytes, error: object) -> Failure:
 def _unread(body: bytes, fault: str, most: int) -> Failure:
     used = usage_of(body)
     tokens = used.completion_tokens or min(estimated(body), most)
-    return Failure(fault, After.NEXT, prompt_tokens=used.prompt_tokens or 0, answer_tokens=tokens)
+    return Failure(fault, After.NEXT, prompt_tokens=used.prompt_tokens or 0, answer_tokens=tokens, unread=True)
 
 
-def _reply(choice: _Choice, used: Usage, most: int) -> Reply | Failure:
+def _reply(choice: _Choice, used: Usage, most: int, limit: str) -> Reply | Failure:
     message, end = choice.message, (choice.finish_reason or "").lower()
     text = without_thinking(message.text, thinking=False).text.strip()
     written = used.completion_tokens or estimated(f"{message.refused}{message.thought}{message.text}")
@@ -301,9 +310,10 @@ def _reply(choice: _Choice, used: Usage, most: int) -> Reply | Failure:
     if end in INTERRUPTED:
         fault = f"the endpoint did not finish the answer (finish_reason: {end})"
         return Failure(fault, After.AGAIN, prompt_tokens=prompt, answer_tokens=used.completion_tokens or 0)
-    if fault := _withheld(message, end) or (_unsaid(end, thought, most) if not text and (thought or not cut) else ""):
+    unsaid = _unsaid(end, thought, most, limit) if not text and (thought or not cut) else ""
+    if fault := _withheld(message, end) or unsaid:
         again = After.AGAIN if not (message.refused or end in (*CUT, *CALLS, *FILTERED)) else After.NEXT
-        return Failure(fault, again, prompt_tokens=prompt, answer_tokens=written)
+        return Failure(fault, again, prompt_tokens=prompt, answer_tokens=written, silent=True)
     return Reply(text, not cut, prompt, written)
 
 
@@ -314,10 +324,10 @@ def _withheld(message: _Message, end: str) -> str:
     return "the endpoint filtered the answer" if end in FILTERED else ""
 
 
-def _unsaid(end: str, thought: bool, most: int) -> str:
+def _unsaid(end: str, thought: bool, most: int, limit: str) -> str:
     """Why an answer is empty."""
     if end in CUT:
-        return f"the model's thinking used up bank.writer.model.max_new_tokens={most}: raise it, or let it think less"
+        return f"the model's thinking used up {limit}={most}: raise it, or let it think less"
     return f"the endpoint's answer has no text{', only thinking' if thought else ''}"
 
 

@@ -11,7 +11,7 @@ from typing import cast
 import httpx2
 from openai import AsyncOpenAI
 
-from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
+from coevo.configs.bank.writer_model_config import EndpointAccess
 from coevo.configs.proxies import is_here, reach_directly
 from coevo.models.writer_models.answer import MAX_BODY_BYTES
 from coevo.utilities.errors import CoevoError
@@ -22,7 +22,7 @@ CONNECT = 10.0
 """Maximum seconds for a connection."""
 
 
-def key_of(config: EndpointWriterModelConfig) -> str:
+def key_of(config: EndpointAccess) -> str:
     """API key in the environment; empty for an endpoint without keys.
 
     Raises:
@@ -34,12 +34,12 @@ def key_of(config: EndpointWriterModelConfig) -> str:
     if not key and not re.fullmatch(r"[A-Z_][A-Z0-9_]*", config.key):
         # Not repeated: it may be the key itself.
         raise CoevoError(
-            "bank.writer.model.key: the environment has no variable of this name; name the environment variable that "
+            f"{config.section}.key: the environment has no variable of this name; name the environment variable that "
             "holds the API key, such as OPENAI_API_KEY, not the key"
         )
     if not key:
         raise CoevoError(
-            f"bank.writer.model.key={config.key}: the environment has no such variable; set it to the API key of "
+            f"{config.section}.key={config.key}: the environment has no such variable; set it to the API key of "
             f"{config.url}"
         )
     if not re.fullmatch(r"[!-~]+", key):
@@ -47,20 +47,20 @@ def key_of(config: EndpointWriterModelConfig) -> str:
     return key
 
 
-def check_address(url: str) -> None:
+def check_address(config: EndpointAccess) -> None:
     """Check that a request can be sent to an address, and that proxies leave it alone if it is this machine.
 
     Raises:
         CoevoError: it has no meaning, or a variable of a proxy on the way has none.
     """
     try:
-        if not is_here(httpx2.URL(url).host):
+        if not is_here(httpx2.URL(config.url).host):
             reach_directly()
     except httpx2.InvalidURL as error:
-        raise CoevoError(f"bank.writer.model.url={url} is not an address ({error}): correct it") from None
+        raise CoevoError(f"{config.section}.url={config.url} is not an address ({error}): correct it") from None
 
 
-def client_of(config: EndpointWriterModelConfig, key: str) -> AsyncOpenAI:
+def client_of(config: EndpointAccess, key: str) -> AsyncOpenAI:
     """Client that sends the key to the endpoint alone, repeats nothing and follows no redirection."""
 
     async def prepare(request: httpx2.Request) -> None:
@@ -90,7 +90,7 @@ def client_of(config: EndpointWriterModelConfig, key: str) -> AsyncOpenAI:
         api_key="none",  # ``prepare`` sends the real one
         base_url=config.url,
         timeout=http.timeout,
-        max_retries=0,  # the writer model repeats, at one pace for all questions
+        max_retries=0,  # ``ChatEndpoint`` repeats, at one pace for all requests
         http_client=http,
     )
 

@@ -24,7 +24,10 @@ def panel_of(session: Session, name: str) -> Panel:
 def episode_limits(config: RunConfig, env: Environment[object], max_positions: int) -> EpisodeLimits:
     """Limits of training episodes, from the configuration and the environment's panels."""
     rollout, held = config.rollout, held_out(config, env)
-    return EpisodeLimits(rollout.group_size, env.reward_range, rollout.sampling.max_new_tokens, max_positions, held)
+    known = config.policy.type != "endpoint"
+    return EpisodeLimits(
+        rollout.group_size, env.reward_range, rollout.sampling.max_new_tokens, max_positions, held, known
+    )
 
 
 def limits_at(session: Session, at: Position) -> EpisodeLimits:

@@ -24,6 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from coevo.configs.base import is_name
 from coevo.configs.load.load import validate
+from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.run_config import RunConfig
 from coevo.configs.sections import EvaluationConfig
 from coevo.envs.base import Environment
@@ -166,9 +167,15 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
         origin: origin of the package.
 
     Raises:
-        CoevoError: the policy is nonsense, the base model of its adapters or an encoder is missing, or the tools or
-            forms of answers of the environment differ from task to task, or need code of the environment.
+        CoevoError: the policy is nonsense or behind an endpoint, the base model of its adapters or an encoder is
+            missing, or the tools or forms of answers of the environment differ from task to task, or need code of the
+            environment.
     """
+    if isinstance(config.policy, EndpointPolicyConfig):
+        raise CoevoError(
+            f"policy.type=endpoint has no weights to package, they are at {config.policy.url}: give the bank away with "
+            "`coevo bank export`"
+        )
     tools, form = declared(config)
     directory.mkdir(parents=True, exist_ok=True)
     bundle(policy, directory / "policy")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from coevo.configs.bank.admission_config import OutsideAdmissionConfig, ReplayAdmissionConfig
 from coevo.configs.bank.writer_model_config import FrozenWriterModelConfig, PolicyWriterModelConfig
+from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.rollout.engine_config import EngineConfig, VllmEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine
@@ -62,12 +63,14 @@ def _all(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Length
     new = fresh(config, lengths, turns)
 
     def play(rows: float) -> float:
+        if isinstance(config.policy, EndpointPolicyConfig):
+            return rows  # of any speed, see ``elsewhere``
         return turns * decoding(shape, rows, new, lengths.answer, *generator(config.rollout.engine, machine))
 
     rows = config.rollout.tasks * config.rollout.group_size
     played = rows * (config.rollout.turns or turns) / turns
-    spent = {"rollout": play(played), "judging": play(rows) * _judged(config) / rows}
-    panels = _evaluations(config)
+    spent = {"rollout": play(played), "judging": play(rows) * judged(config) / rows}
+    panels = evaluated(config)
     spent["writing"] = writing(config, machine, shape, lengths, panels)
     spent["evaluation"] = play(config.evaluation.tasks) * panels
     if config.update is not None:
@@ -95,7 +98,7 @@ def fresh(config: RunConfig, lengths: Lengths, turns: float) -> float:
     return min(lengths.mean, (1 + again) * lengths.last / turns)
 
 
-def _judged(config: RunConfig) -> float:
+def judged(config: RunConfig) -> float:
     """Episodes of an iteration that admission replays, on average."""
     bank = config.bank
     if bank is None or not isinstance(bank.admission, ReplayAdmissionConfig):
@@ -106,7 +109,7 @@ def _judged(config: RunConfig) -> float:
     return 2 * bank.admission.replays * most / bank.every
 
 
-def _evaluations(config: RunConfig) -> float:
+def evaluated(config: RunConfig) -> float:
     """Panels that an iteration plays, on average."""
     evaluation, whole = config.evaluation, max(1, config.iterations)
     arms = 3 / (evaluation.internalization * config.lineage.every) if evaluation.internalization else 0.0
@@ -127,6 +130,9 @@ def _updating(config: RunConfig, machine: Machine, shape: ModelShape, tokens: fl
 
 def elsewhere(config: RunConfig, machine: Machine) -> list[Elsewhere]:
     """Steps on other machines; none on an assumed machine, which stands for these as well."""
+    if isinstance(config.policy, EndpointPolicyConfig):
+        writes = ("writing",) if isinstance(writer_model_config(config), PolicyWriterModelConfig) else ()
+        return [Elsewhere((*PLAYED, *writes), f"policy.url={config.policy.url}")]
     return [] if machine.assumed else [*_served(config), *_trained(config)]
 
 
@@ -142,10 +148,9 @@ def untimed_steps(config: RunConfig, machine: Machine, steps: Collection[str]) -
         *first, last = [step for step in steps if step in each.steps] or [""]
         if last:
             named, verb = (f"{', '.join(first)} and {last}", "are") if first else (last, "is")
-            yield (
-                f"{named} {verb} not in the time, since {each.machines} may be of any speed: `--on MACHINE` estimates "
-                "with a machine such as these"
-            )
+            said = f"{named} {verb} not in the time, since {each.machines} may be of any speed"
+            asked = isinstance(config.policy, EndpointPolicyConfig)
+            yield said if asked else f"{said}: `--on MACHINE` estimates with a machine such as these"
 
 
 def unknown_replays(config: RunConfig) -> Iterator[str]:

@@ -18,10 +18,11 @@ from coevo.models.policy.foreign import absent
 from coevo.tasks.preflight.duration import durations, remote, unknown_replays, untimed_steps
 from coevo.tasks.preflight.gpus import MissingGpusError
 from coevo.tasks.preflight.memory import Lengths, Need, needs
-from coevo.tasks.preflight.rehearse import Rehearsal, glance
+from coevo.tasks.preflight.rehearse import Rehearsal, glance, rehearse
 from coevo.tasks.preflight.remedy import Offer, changed_by, remedy, spread, used
+from coevo.tasks.preflight.spending import PolicySpending, spending
 from coevo.tasks.preflight.writing_time import untimed
-from coevo.tasks.run.run_writer_model import check_writer_model
+from coevo.tasks.run.run_writer_model import check_endpoints
 from coevo.utilities.errors import CoevoError
 
 THOUGHT_TOKENS = 256
@@ -60,6 +61,7 @@ class Forecast:
         notices: long conversations that do not fit, settings that would use idle GPUs, a disk that fills, and answers
             that are not in the time, one line each.
         problems: reasons why it cannot start there, one line each.
+        spending: what it takes of its policy's endpoint; None without one.
     """
 
     machine: Machine
@@ -71,6 +73,7 @@ class Forecast:
     untimed: tuple[str, ...]
     notices: tuple[str, ...]
     problems: tuple[str, ...]
+    spending: PolicySpending | None = None
 
 
 def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine, offer: Callable[[], Offer] = Offer) -> Forecast:
@@ -96,7 +99,8 @@ def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine, offer: C
         problems.append(f"{lack}: {remedy(config, machine, lengths, rehearsal.words, offer())}")
     disk = disk_of(config, machine, shape)
     noticed = (*too_short(config, rehearsal), *full(config, disk))
-    whole = Forecast(machine, shape, rehearsal, tuple(found), disk, {}, (), noticed, tuple(problems))
+    taken = spending(config, lengths, rehearsal.length)
+    whole = Forecast(machine, shape, rehearsal, tuple(found), disk, {}, (), noticed, tuple(problems), taken)
     return whole if problems else _timed(whole, config, lengths)
 
 
@@ -115,8 +119,10 @@ def on_this_machine(found: Forecast, config: RunConfig) -> Forecast:
     return replace(found, problems=problems)
 
 
-def check_fits(config: RunConfig, env: Environment[Any], workspace: Path, offer: Callable[[], Offer] = Offer) -> None:
-    """Refuse a run that cannot fit this machine and the disk of its workspace, or whose writer model has no key here.
+def check_fits(
+    config: RunConfig, env: Environment[Any], workspace: Path, offer: Callable[[], Offer] = Offer
+) -> PolicySpending | None:
+    """Refuse a run that cannot fit this machine and the disk of its workspace, or whose model has no key here.
 
     Args:
         config: the run.
@@ -124,12 +130,19 @@ def check_fits(config: RunConfig, env: Environment[Any], workspace: Path, offer:
         workspace: directory of its workspace.
         offer: how its user changes settings, asked for where there is a problem.
 
+    Returns:
+        What it takes of its policy's endpoint; None without one.
+
     Raises:
         CoevoError: it cannot; with the reason and a remedy.
     """
-    problems = [*lacking(config), *forecast(config, glance(config, env), here(workspace), offer).problems]
+    # Whole episodes cost calls, of which a glance knows no number.
+    rehearsal = rehearse(config, env) if config.policy.type == "endpoint" else glance(config, env)
+    found = forecast(config, rehearsal, here(workspace), offer)
+    problems = [*lacking(config), *found.problems]
     if problems:
         raise CoevoError(problems[0])
+    return found.spending
 
 
 def lengths_of(config: RunConfig, rehearsal: Rehearsal) -> Lengths:
@@ -174,9 +187,9 @@ def lacking(config: RunConfig, guessed: bool = False) -> Iterator[str]:
 
 
 def _lacking_key(config: RunConfig) -> Iterator[str]:
-    """Reason why the writer model's endpoint cannot be asked; it would be found once the policy has warmed up."""
+    """Reason why an endpoint cannot be asked; that of a writer would be found once the policy has warmed up."""
     try:
-        check_writer_model(config)
+        check_endpoints(config)
     except CoevoError as error:
         yield str(error)
 

@@ -9,10 +9,12 @@ from typing import Any
 from coevo.configs.env import EnvConfig
 from coevo.configs.load.open_parts import open_parts
 from coevo.configs.placement_config import SharedPlacement
+from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.rollout.engine_config import VllmEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
+from coevo.lineage.workspace import CALLS
 from coevo.memory.admission.admission import admission_of
 from coevo.memory.writers.writer import writer_of
 from coevo.models.engines.requests import Engine
@@ -26,7 +28,7 @@ from coevo.records.task import key_by
 from coevo.tasks.iteration.held_out import episode_limits
 from coevo.tasks.parts import Parts
 from coevo.tasks.play.play import Player
-from coevo.tasks.publish.reporter import in_stage
+from coevo.tasks.publish.reporter import in_stage, reporter
 from coevo.tasks.writing.ask_writer_model import Writing
 from coevo.utilities.errors import ConfigError
 
@@ -46,9 +48,15 @@ def open_engine(config: RunConfig, policy: Path, directory: Path) -> Engine:
     """The run's engine at the policy in a directory, to be closed; what it starts is kept in ``directory``.
 
     Raises:
-        CoevoError: the policy cannot be read or is nonsense, or the engine not be started.
+        CoevoError: the policy cannot be read or is nonsense, the engine not be started, or the policy's endpoint not be
+            asked.
     """
     engine = config.rollout.engine
+    if isinstance(config.policy, EndpointPolicyConfig):
+        # Its client takes a second to import.
+        from coevo.models.endpoint_policy.endpoint_engine import EndpointEngine
+
+        return EndpointEngine(config.policy, config.rollout.sampling, directory / CALLS, reporter().warn)
     if isinstance(engine, VllmEngineConfig):
         sleeps = isinstance(config.placement, SharedPlacement)
         check_files(policy, config.policy)

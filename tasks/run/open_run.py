@@ -13,6 +13,7 @@ from time import perf_counter
 import torch
 
 from coevo.configs.placement_config import SharedPlacement
+from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.lineage.atomic_files import check_file_system
@@ -25,7 +26,7 @@ from coevo.lineage.revision.retention import trail_since
 from coevo.lineage.status import PREPARATION, WARM_START, record_stage, recording_status, waits
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
-from coevo.models.engines.requests import Engine
+from coevo.models.engines.requests import Charging, Engine
 from coevo.models.policy.policy import PEFT_WEIGHTS, WEIGHTS
 from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 from coevo.models.weights.tensor_file import Spec, read_layout
@@ -42,7 +43,7 @@ from coevo.tasks.resumed_artifacts import restore_artifacts
 from coevo.tasks.run.assemble import assemble, check_engine, environment_of, open_engine
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.run_writer_model import is_budgeted, journal_after, open_writing, spent_before
-from coevo.tasks.run.warmstart import start_metrics, warm_start
+from coevo.tasks.run.warmstart import describe, start_metrics, warm_start
 from coevo.tasks.run.weight_digests import digests
 from coevo.tasks.session import Session
 from coevo.tasks.stage import recording
@@ -105,7 +106,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
             trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
             if trainer is not None and isinstance(config.placement, SharedPlacement):
                 trainer.wait()  # a server takes what its GPU has left while it starts
-            engine = stack.enter_context(closing(open_engine(config, start, paths.engine)))
+            engine = stack.enter_context(closing(engine_at(config, start, paths, head)))
         stores = Stores(paths, bank, lineage, publisher, reporter, pages)
         writing = stack.enter_context(take_up_writing(config, stores, engine, head))
         session = Session(config, assemble(config, env, engine, trainer, writing), stores)
@@ -153,6 +154,14 @@ def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifes
     )
 
 
+def engine_at(config: RunConfig, policy: Path, paths: RunPaths, head: Manifest | None) -> Engine:
+    """The run's engine; one that is paid for knows the expense that the last revision states."""
+    engine = open_engine(config, policy, paths.engine)
+    if head is not None and isinstance(engine, Charging):
+        engine.raise_to(head.rates)
+    return engine
+
+
 def position(session: Session, head: Manifest | None, start: Path) -> None:
     """Put the session where the run stands: before revision 0, or after its last one."""
     if head is None:
@@ -163,6 +172,8 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
     session.fired = int(head.state["fired"])
     session.waiting = waits(head)
     session.pending = PendingRevision(revision=head.revision + 1)
+    if isinstance(session.config.policy, EndpointPolicyConfig):  # it may be another one since an accepted change
+        describe(session.config, session.config.policy, session.stores.paths.staging / "policy")
     lineage = session.stores.lineage
     restore_artifacts(session, head)
     if session.due.bank():

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from coevo.configs.bank.writer import asked_model
-from coevo.configs.bank.writer_model_config import AnyWriterModelConfig, EndpointWriterModelConfig
+from coevo.configs.bank.writer_model_config import AnyWriterModelConfig, EndpointAccess
 from coevo.configs.run_config import RunConfig
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
@@ -24,18 +24,19 @@ def writer_model_config(config: RunConfig) -> AnyWriterModelConfig | None:
     return None if config.bank is None else asked_model(config.bank.writer)
 
 
-def check_writer_model(config: RunConfig) -> None:
-    """Make sure, before anything is written, that an endpoint can be asked: that its key is there.
+def check_endpoints(config: RunConfig) -> None:
+    """Make sure, before anything is written, that endpoints of policy and writer can be asked: that keys are there.
 
     Raises:
-        CoevoError: the environment has no key, or the address has no meaning.
+        CoevoError: the environment has no key, or an address has no meaning.
     """
-    asked = writer_model_config(config)
-    if isinstance(asked, EndpointWriterModelConfig):
-        from coevo.models.writer_models.connection import check_address, key_of  # its client takes a second to import
+    for asked in (config.policy, writer_model_config(config)):
+        if isinstance(asked, EndpointAccess):
+            # Its client takes a second to import.
+            from coevo.models.writer_models.connection import check_address, key_of
 
-        key_of(asked)
-        check_address(asked.url)
+            key_of(asked)
+            check_address(asked)
 
 
 def is_budgeted(config: RunConfig) -> bool:

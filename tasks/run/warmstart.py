@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import torch
 from filelock import FileLock
 
 from coevo.configs.bank.writer import ModelReflectionConfig
-from coevo.configs.policy_config import PretrainedPolicyConfig, WarmStartConfig
+from coevo.configs.policy_config import EndpointPolicyConfig, PretrainedPolicyConfig, WarmStartConfig
 from coevo.configs.run_config import RunConfig, digest
 from coevo.envs.base import Environment
 from coevo.lineage.atomic_files import as_made, content_hash, hash_beside, write_atomically
@@ -21,6 +22,7 @@ from coevo.memory.writers.writer import writer_of
 from coevo.models.policy.apart import build_apart
 from coevo.models.policy.cloning import Examples, ProbeResult, WarmStartReport, agreement, clone, demonstrated
 from coevo.models.policy.context import CONTEXT_WORDS, Context
+from coevo.models.policy.decoder import DESCRIPTION
 from coevo.models.policy.foreign import folder_of
 from coevo.models.policy.policy import Policy, build, save
 from coevo.models.writer_models.prompt import Prompts
@@ -115,6 +117,9 @@ def _make(config: RunConfig, env: Environment[object], directory: Path, reporter
     words, draws = (*env.vocabulary, *CONTEXT_WORDS, *added), key(config.seed, "warmstart", "init")
     threads = config.rollout.engine.threads
     directory.mkdir(parents=True)
+    if isinstance(config.policy, EndpointPolicyConfig):
+        describe(config, config.policy, directory)
+        return
     if config.rollout.engine.type == "vllm" and not (config.warmstart and config.warmstart.steps):
         build_apart(config.policy, words, draws, threads, directory)  # this process never holds a policy
         return
@@ -125,6 +130,19 @@ def _make(config: RunConfig, env: Environment[object], directory: Path, reporter
             report = _clone(config, config.warmstart, env, policy, directory, reporter)
         (directory / REPORT).write_text(json.dumps(report.figures(), sort_keys=True))
     save(policy, directory)
+
+
+def describe(config: RunConfig, policy: EndpointPolicyConfig, directory: Path) -> None:
+    """Write what stands for the weights of a policy behind an endpoint in a revision: host, model and sampling."""
+    directory.mkdir(parents=True, exist_ok=True)
+    said = {
+        "host": urlsplit(policy.url).netloc,
+        "model": policy.model,
+        "extra": policy.extra,
+        "reuse": policy.reuse,
+        "sampling": config.rollout.sampling.model_dump(mode="json"),
+    }
+    write_atomically(directory / DESCRIPTION, json.dumps(said, indent=1, sort_keys=True) + "\n")
 
 
 def _clone(

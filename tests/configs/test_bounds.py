@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from pydantic.fields import FieldInfo
 
 import coevo.configs
+from coevo.configs.bank.writer_model_config import EndpointAccess
 from coevo.configs.base import TEXT, Config
 from coevo.configs.load.load import load_recipe, names
 from coevo.configs.outside_part import OutsidePartConfig
@@ -19,18 +20,24 @@ from coevo.utilities.errors import ConfigError
 for module in pkgutil.walk_packages(coevo.configs.__path__, "coevo.configs."):
     importlib.import_module(module.name)
 
-FREE = {
-    ("PluginEnvConfig", "options"): "belongs to the plug-in; a recipe has at most 32 KiB",
-    ("ContextConfig", "template"): "belongs to the chat template; names and texts are short",
-    ("EndpointWriterModelConfig", "extra"): "belongs to the endpoint; a recipe has at most 32 KiB",
-    ("GymnasiumConfig", "options"): "belongs to the environment; a recipe has at most 32 KiB",
-    ("FactoryConfig", "options"): "the same",
-    ("VerifiersConfig", "options"): "the same",
-    ("DeepSpeedConfig", "settings"): "belongs to DeepSpeed; a recipe has at most 32 KiB",
-} | {
-    (kind.__name__, "options"): "belongs to the part; a recipe has at most 32 KiB"
-    for kind in (OutsidePartConfig, *OutsidePartConfig.__subclasses__())
-}
+FREE = (
+    {
+        ("PluginEnvConfig", "options"): "belongs to the plug-in; a recipe has at most 32 KiB",
+        ("ContextConfig", "template"): "belongs to the chat template; names and texts are short",
+        ("GymnasiumConfig", "options"): "belongs to the environment; a recipe has at most 32 KiB",
+        ("FactoryConfig", "options"): "the same",
+        ("VerifiersConfig", "options"): "the same",
+        ("DeepSpeedConfig", "settings"): "belongs to DeepSpeed; a recipe has at most 32 KiB",
+    }
+    | {
+        (kind.__name__, "extra"): "belongs to the endpoint; a recipe has at most 32 KiB"
+        for kind in (EndpointAccess, *EndpointAccess.__subclasses__())
+    }
+    | {
+        (kind.__name__, "options"): "belongs to the part; a recipe has at most 32 KiB"
+        for kind in (OutsidePartConfig, *OutsidePartConfig.__subclasses__())
+    }
+)
 """Fields without bounds, and why."""
 
 

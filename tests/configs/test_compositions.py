@@ -26,12 +26,34 @@ SERVED = "rollout.engine={type: vllm}"
 COLD = "bank.writer={type: model-contrast, model: {type: frozen, path: x, temperature: 0.009, engine: {type: vllm}}}"
 BY_REFLECTION = "update.reward={type: capability-evolution, potential: reflection}"
 
+ENDPOINT, AWAY = "homerules-experience-only-endpoint", "no weights here"
+API = "policy={type: endpoint, url: http://h/v1, model: m}"
+
 SETTING = re.compile(r"(?<![\w.])([a-z][\w.]*)=(\{[^}]*\}|\[[^\]]*\]|[^\s,;:]+)")
 INTRODUCTION = re.compile(r"\bset\b|\bcorrect for (?:that|it) with\b")
 STEPS = 5
 """Most refusals in a row before the settings are accepted."""
 
 REFUSED = {
+    # a policy behind an endpoint
+    "an update behind an endpoint": (ENDPOINT, ["update={}"], AWAY, "set update=null"),
+    **{
+        f"{part} behind an endpoint": (GRPO, [API, *more], AWAY, remedy)
+        for part, more, remedy in (
+            ("a trained policy", [], "set update=null"),
+            ("a warm start", ["update=null", "bank={}"], "set warmstart=null"),
+        )
+    },
+    "a critic behind an endpoint": (ENDPOINT, ["update={critic: {}, advantage: {type: gae}}"], AWAY, "set update=null"),
+    "a trained writer behind an endpoint": (ENDPOINT, ["update={writer: {}}"], AWAY, "set update=null"),
+    "servers behind an endpoint": (ENDPOINT, [SERVED], AWAY, "leave rollout.engine out"),
+    "a placement behind an endpoint": (ENDPOINT, ["placement={type: shared}"], AWAY, "leave placement out"),
+    "words behind an endpoint": (ENDPOINT, ["context.style=words"], "in a warm start", "set context.style=con"),
+    "a template behind an endpoint": (
+        ENDPOINT, ["context.template={enable_thinking: true}"], "is at the endpoint", "policy.extra={chat_template",
+    ),
+    "a top k behind an endpoint": (ENDPOINT, ["rollout.sampling.top_k=5"], "no field", "policy.extra={top_k: 5}"),
+    "no room behind an endpoint": (ENDPOINT, ["policy.context=1000"], "has no room", "lower rollout.sampling.max"),
     # rollouts beside the update
     "an old policy's batch as it is": (GRPO, ["rollout.ahead=1"], "the policy before", "importance_cap=2.0"),
     "ahead of no update": (EXPERIENCE, ["rollout.ahead=1"], "update=null has none", "set rollout.ahead=0"),

@@ -74,16 +74,20 @@ WRONG = {
 }
 
 
+def endpoint(url):
+    return EndpointWriterModelConfig(type="endpoint", url=url, model="m")
+
+
 @pytest.mark.parametrize(("given", "line"), WRONG.values(), ids=WRONG)
 def test_what_no_client_can_read_is_one_line_that_names_the_variable_and_no_password(given, line, monkeypatch):
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    for check in (reach_directly, lambda: check_address("https://api.example/v1")):
+    for check in (reach_directly, lambda: check_address(endpoint("https://api.example/v1"))):
         with pytest.raises(CoevoError) as caught:
             check()
         assert f"{caught.value}".startswith(line) and "\n" not in f"{caught.value}"
         assert "secret" not in f"{caught.value}"
-    check_address("http://127.0.0.1:8000/v1")  # no proxy is asked
+    check_address(endpoint("http://127.0.0.1:8000/v1"))  # no proxy is asked
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import shlex
 
 import pytest
 from support.chat_model import small_model
+from support.completions import completions
+from support.endpoint_player import PlayerEndpoint
 from support.guide_files import DOCS
 from support.packages import untrained
 from support.small_run import build
@@ -33,9 +35,17 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_commands_of_the_page_work(folder, capsys):
+@pytest.fixture
+def url(monkeypatch):
+    """Address of a model of a local server."""
+    monkeypatch.setenv("EXAMPLE_API_KEY", "sk-of-the-page-0123456789")
+    with completions(PlayerEndpoint()) as (served, _):
+        yield served
+
+
+def test_the_commands_of_the_page_work(folder, capsys, url):
     for line in COMMANDS:
-        words = shlex.split(line.replace(f"{RUN}{REVISION}", RUN))
+        words = shlex.split(line.replace(f"{RUN}{REVISION}", RUN).replace("https://api.example.com/v1", url))
         few = ("--tasks", "2", "--samples", "2", *SHORT) if words[0] == "evaluate" else ()
         with pytest.raises(SystemExit) as stopped:
             main([*words, *few])

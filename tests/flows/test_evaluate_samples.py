@@ -8,6 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from support.chat_model import small_model
+from support.completions import completions
+from support.endpoint_player import PlayerEndpoint
 from support.packages import AskedPlayer, packaged, untrained
 from support.player import CONFIG
 from support.runs import coevo
@@ -69,6 +71,19 @@ def test_batch_and_concurrency_change_no_byte(workspace, whole, tmp_path, batch,
     assert path.read_bytes() == whole.read_bytes()
     assert path.with_suffix(".json").read_bytes() == whole.with_suffix(".json").read_bytes()
     assert [each.name for each in sorted(tmp_path.iterdir())] == ["again.json", "again.jsonl"]
+
+
+def test_a_model_behind_an_api_plays_alike_whatever_the_concurrency(tmp_path):
+    found = []
+    with completions(PlayerEndpoint()) as (url, asked):
+        for concurrency in (1, 16):
+            path, place = tmp_path / f"{concurrency}.jsonl", Workspace(tmp_path / "none")
+            few = {"tasks": 3, "banks": ("none",), "samples": 2}
+            played(place, url, ("policy.model=m",), "homerules", output=path, concurrency=concurrency, **few)
+            found.append(path.read_bytes())
+        assert len(asked) >= 12
+    assert found[0] == found[1]
+    assert all(turn["answer"] for row in rows(path) for turn in row["turns"])
 
 
 def test_a_row_has_every_turn_and_stands_in_its_order(whole):

@@ -134,3 +134,10 @@ def test_a_model_that_has_moved_is_linked_to_its_place():
         CoevoError, match=r"policy.path: a branch cannot change it: .* link it to that place with `ln -s`"
     ):
         _check_fixed({"policy.path": "/models/a"}, {"policy.path": "/models/b"})
+
+
+def test_a_branch_of_a_policy_behind_an_endpoint_changes_what_decides_no_answer():
+    _check_fixed({"policy.budget.tokens": 1, "policy.timeout": 1.0}, {"policy.budget.tokens": 2, "policy.retries": 1})
+    for setting in ("policy.url", "policy.model", "policy.extra", "policy.reuse"):
+        with pytest.raises(CoevoError, match="start a new run instead"):
+            _check_fixed({setting: "a"}, {setting: "b"})

@@ -10,7 +10,7 @@ from support.completions import HANGS, HANGS_UP, Answer, completions, refused, s
 from support.writer_models import SCHEMA, question
 
 from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
-from coevo.models.writer_models import endpoint_writer_model
+from coevo.models.writer_models import chat_endpoint
 from coevo.models.writer_models.endpoint_writer_model import EndpointWriterModel
 
 SENT = {"host", "connection", "accept", "content-type", "content-length", "user-agent", "accept-encoding"}
@@ -206,18 +206,18 @@ def test_a_dead_endpoint_is_not_asked_every_question(behaviour, fault):
 def test_a_dead_endpoint_refuses_the_next_batches_at_once_and_is_asked_again_later(monkeypatch, behaviour):
     """Discovery@k asks batch after batch."""
     now, alive = [0.0], []
-    monkeypatch.setattr(endpoint_writer_model, "monotonic", lambda: now[0])
+    monkeypatch.setattr(chat_endpoint, "monotonic", lambda: now[0])
     with completions(lambda it: said(it.user) if alive else behaviour) as (url, requests):
         asking = writer_model(url, seconds=0.5)
         for number in range(3):
             assert dict(asking.replies([question(str(number))]))[0].fault
         since, sent = time.monotonic(), len(requests)
         for _ in range(5):
-            assert dict(asking.replies([question()]))[0].fault == endpoint_writer_model.RESTING
+            assert dict(asking.replies([question()]))[0].fault == chat_endpoint.RESTING
         assert time.monotonic() - since < 2
         assert len(requests) == sent == 3
         alive.append(True)
-        now[0] += endpoint_writer_model.REST
+        now[0] += chat_endpoint.REST
         assert dict(asking.replies([question("why?")]))[0].text == "why?"
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from coevo.models.writer_models.endpoint_writer_model import Secret
+from coevo.models.writer_models.chat_endpoint import Secret
 
 KEYS = ["sk-of-a-test+", "n" * 12, "a%20b%20c%20", "a\\nb\\c\\'de", "${key}.*[?]"]
 

@@ -111,3 +111,12 @@ def test_advantages_are_finite_whatever_the_estimator(value, tmp_path):
     for centred in (True, False):
         with pytest.raises(GateError, match=r"column='finite'.*1 of 8 episodes"):
             check_advantages(batch(), replace(advantages, centred=centred), tmp_path)
+
+
+def test_a_policy_without_log_probs_passes_with_answers_of_any_length(tmp_path):
+    episodes = with_completion((1,) * 40, ())
+    with pytest.raises(GateError):
+        check_episodes(episodes, LIMITS, tmp_path)
+    check_episodes(episodes, replace(LIMITS, known=False), tmp_path)
+    with pytest.raises(GateError):
+        check_episodes(with_completion((), ()), replace(LIMITS, known=False), tmp_path)

@@ -248,3 +248,10 @@ def test_without_a_limit_no_answer_ends_an_episode(tmp_path):
 def test_what_is_no_package_is_named(tmp_path):
     with pytest.raises(CoevoError, match=r"holds no config\.json; name what `coevo package` has made"):
         _ = Package(tmp_path).config
+
+
+def test_a_policy_behind_an_endpoint_is_not_packaged(tmp_path):
+    config = load_recipe("homerules-experience-only-endpoint")
+    with pytest.raises(CoevoError, match=r"policy.type=endpoint has no weights .* `coevo bank export`"):
+        pack(tmp_path / "package", tmp_path, None, config, ORIGIN)
+    assert not (tmp_path / "package").exists()
