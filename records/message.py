@@ -1,6 +1,7 @@
 """Messages of a conversation between a client and a policy, whatever the dialect that they arrived in."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -24,10 +25,8 @@ class MessageCall:
     @classmethod
     def of(cls, name: str, arguments: str, call_id: str = "") -> "MessageCall":
         """A call whose arguments may be JSON in any order and with any blanks."""
-        try:
+        with suppress(ValueError, RecursionError):
             arguments = json.dumps(json.loads(arguments), ensure_ascii=False, sort_keys=True)
-        except (ValueError, RecursionError):
-            pass
         return cls(name, arguments, call_id)
 
 

@@ -9,19 +9,16 @@ from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from coevo.flows.endpoint.model import VERSION, Model, UnfitError
 from coevo.flows.endpoint.origin_guard import Guard, Hosts, answer_of, refusal
+from coevo.flows.endpoint.request_body import body_of
 from coevo.flows.endpoint.request_limits import Limits
 from coevo.utilities.errors import nearest
 
-BODY_TIMEOUT_S = 60.0
-"""Seconds for a body to arrive."""
-MAX_DISCARDED_BYTES = 64 * 2**20
-"""Bytes of a refused body that are read and dropped: a client that is still sending does not see the answer."""
 TURN = 32
 """Bytes that a turn counts in addition to its text."""
 FORMATS = ("dataframe_records", "dataframe_split", "inputs", "instances")
@@ -117,7 +114,7 @@ def application(model: Model, limits: Limits, hosts: Hosts) -> Starlette:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise refusal(415, "send JSON, with Content-Type: application/json")
-        asked = await asyncio.to_thread(question, await _body(request, limits.body), limits)
+        asked = await asyncio.to_thread(question, await body_of(request, limits.body), limits)
         try:
             return JSONResponse({"predictions": await asyncio.to_thread(model.predict, *asked)})
         except UnfitError as error:
@@ -137,39 +134,6 @@ async def _alive(_: Request) -> Response:
 
 async def _version(_: Request) -> Response:
     return Response(VERSION, media_type="application/json")
-
-
-async def _body(request: Request, limit: int) -> bytes:
-    """The body of a request; memory never holds more than the limit."""
-    # A client that waits for permission to send its body, as curl does, has not sent any of it.
-    if int(request.headers.get("content-length", "0")) > (
-        limit if "expect" in request.headers else MAX_DISCARDED_BYTES
-    ):
-        raise _too_large(limit)
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            return await _read(request, limit)
-    except TimeoutError:
-        raise refusal(408, f"the body did not arrive within {BODY_TIMEOUT_S:g} s") from None
-    except ClientDisconnect:
-        raise refusal(400, "the body ended early") from None
-
-
-async def _read(request: Request, limit: int) -> bytes:
-    size, kept = 0, bytearray()
-    async for part in request.stream():
-        size += len(part)
-        if size <= limit:
-            kept += part
-        elif size > MAX_DISCARDED_BYTES:
-            break
-    if size > limit:
-        raise _too_large(limit)
-    return bytes(kept)
-
-
-def _too_large(limit: int) -> HTTPException:
-    return refusal(413, f"the body has more than {limit} bytes")
 
 
 async def _refuse(_: Request, error: Exception) -> Response:

@@ -125,7 +125,10 @@ class MessagePrompts:
             return None
         read = [json.loads(action) for action in actions]
         arguments = [json.dumps(each["arguments"], ensure_ascii=False) for each in read]
-        made = [MessageCall.of(each["name"], text, f"call_{token_hex(12)}") for each, text in zip(read, arguments, strict=True)]
+        made = [
+            MessageCall.of(each["name"], text, f"call_{token_hex(12)}")
+            for each, text in zip(read, arguments, strict=True)
+        ]
         return found[0].start, tuple(made)
 
     def _texts(self, messages: Sequence[Message]) -> list[str]:

@@ -156,7 +156,5 @@ def history_ids(turn: DrawnTurn | None) -> tuple[int, ...]:
     return tuple(index for each in path_to(turn) for ids in (each.added, each.token_ids) for index in ids)
 
 
-def _key(
-    parent: DrawnTurn | None, tools: str, messages: tuple[Message, ...], answer: Message
-) -> tuple[object, ...]:
+def _key(parent: DrawnTurn | None, tools: str, messages: tuple[Message, ...], answer: Message) -> tuple[object, ...]:
     return (-1 if parent is None else parent.number, tools, messages, answer)

@@ -74,7 +74,8 @@ TRAINING = ("run", "resume")
 """Commands that load the trainer, which a process does once."""
 OF_NO_WORKSPACE = ("play", "envs", "methods")
 OF_NO_ENVIRONMENT = {
-    "ablate": "test_ablate", "bank train-writer": "tests/flows/methods", "doctor": "test_doctor", "new": "test_new",
+    "ablate": "test_ablate", "bank train-writer": "tests/flows/methods", "doctor": "test_doctor",
+    "gateway": "tests/flows/gateway", "new": "test_new",
     "recipes": "test_catalogue", "serve": "test_serve", "ui": "tests/browser", "worker": "tests/flows/sessions",
 }  # fmt: skip
 """Commands that are not walked, and where their tests are."""

@@ -23,7 +23,9 @@ def written(messages):
 def steps(draw):
     """What a client does: what it changes in its history, what it adds, and how often it wants an answer."""
     return (
-        draw(st.sampled_from(["continue", "again", "cut", "edit", "invent", "blanks", "rewrite arguments", "new tools"])),
+        draw(
+            st.sampled_from(["continue", "again", "cut", "edit", "invent", "blanks", "rewrite arguments", "new tools"])
+        ),
         draw(st.lists(st.tuples(st.sampled_from(["user", "tool"]), TEXTS), min_size=1, max_size=2)),
         draw(st.integers(1, 3)),
         draw(st.integers(0, 10)),
@@ -57,7 +59,11 @@ def test_tokens_kept_are_the_tokens_drawn(script, data):
     for what, new, count, at in script:
         tools = "[1]" if what == "new tools" else tools
         base = changed(history, what, at)
-        asked = base[:] if what == "again" and base and base[-1].role != "assistant" else [*base, *(Message(*each) for each in new)]
+        asked = (
+            base[:]
+            if what == "again" and base and base[-1].role != "assistant"
+            else [*base, *(Message(*each) for each in new)]
+        )
         found = tree.match(asked, tools)
         # An independent record of all histories: the longest one that this repeats has these tokens.
         ends = [n for n in range(len(asked), 0, -1) if (tools, tuple(asked[:n])) in known]
@@ -109,7 +115,9 @@ def test_ten_thousand_turns_keep_every_token():
         found = tree.match(history, "[]")
         before = history_ids(found.parent)
         ids = (number % 97, number % 89)
-        tree.add(AskedPrompt(found, "[]", (), (7,)), Completion(ids, (-0.1, -0.2), "x", True), Message.answer(f"x{number}"))
+        tree.add(
+            AskedPrompt(found, "[]", (), (7,)), Completion(ids, (-0.1, -0.2), "x", True), Message.answer(f"x{number}")
+        )
         expected = (*before, 7, *ids)
         assert history_ids(tree.turns[-1]) == expected
         history = [*history, Message.answer(f"x{number}")]
