@@ -11,7 +11,7 @@ from coevo.flows.console.options import TrustOption, WorkspaceOption, with_optio
 
 
 @dataclass(frozen=True)
-class SessionOptions:
+class BoundOptions:
     """Bounds of the gateway."""
 
     mode: Annotated[
@@ -26,7 +26,7 @@ class SessionOptions:
 def gateway(
     what: Annotated[str, typer.Argument(metavar="RUN[@N]|MODEL@ALIAS", help="Revision, or version by its alias.")],
     listen: AddressOptions,
-    bounds: SessionOptions,
+    bounds: BoundOptions,
     trust: TrustOption = None,
     directory: WorkspaceOption = None,
 ) -> None:

@@ -86,7 +86,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """What the application works with.
+    """Parts of the application.
 
     Attributes:
         agent: answers.
@@ -177,7 +177,7 @@ def gateway_application(gateway: Gateway, hosts: Hosts) -> Starlette:
     """Create the application.
 
     Args:
-        gateway: what it works with.
+        gateway: its parts.
         hosts: names that the server answers to.
     """
     post = ["POST"]

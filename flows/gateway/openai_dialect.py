@@ -35,7 +35,7 @@ class TextPart(WirePart):
     text: str
 
 
-Content = str | list[TextPart]
+MessageContent = str | list[TextPart]
 
 
 class AskedFunction(WirePart):
@@ -59,7 +59,7 @@ class TextMessage(WirePart):
     """A message with a text."""
 
     role: Literal["system", "developer", "user", "tool"]
-    content: Content
+    content: MessageContent
     name: str | None = None
     tool_call_id: str | None = None
 
@@ -70,7 +70,7 @@ class AnswerMessage(WirePart):
     model_config = ConfigDict(extra="ignore")
 
     role: Literal["assistant"]
-    content: Content | None = None
+    content: MessageContent | None = None
     tool_calls: list[AskedCall] | None = None
 
 
@@ -210,7 +210,7 @@ def _message(given: TextMessage | AnswerMessage) -> Message:
     return Message("system" if given.role == "developer" else given.role, text)
 
 
-def _text(content: Content | None) -> str:
+def _text(content: MessageContent | None) -> str:
     return content if isinstance(content, str) else "".join(part.text for part in content or ())
 
 

@@ -81,7 +81,7 @@ def _answer(engine: Engine, batch: Sequence[_Waiting]) -> None:
         return
     try:
         drawn = engine.generate([each.request for each in asked])
-    except BaseException as error:  # noqa: BLE001  (each of the clients gets it, and the thread goes on)
+    except BaseException as error:  # noqa: BLE001  (each of the clients gets it, and the thread takes the next)
         for each in asked:
             each.answer.set_exception(error)
         return

@@ -21,7 +21,7 @@ def written(messages):
 
 @st.composite
 def steps(draw):
-    """What a client does: what it changes in its history, what it adds, and how often it wants an answer."""
+    """A step of a client: a change of its history, new messages, and a number of answers."""
     return (
         draw(
             st.sampled_from(["continue", "again", "cut", "edit", "invent", "blanks", "rewrite arguments", "new tools"])
