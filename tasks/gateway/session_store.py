@@ -27,7 +27,7 @@ from coevo.tasks.gateway.session_tree import DrawnTurn
 from coevo.utilities.errors import CoevoError
 
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+StoredNumber = Annotated[float, Field(allow_inf_nan=False)]
 BLOCK = 2**16
 """Bytes of a file that are searched for the end of a line at once."""
 FILES = {"training": "training.jsonl", "evaluation": "evaluation.jsonl"}
@@ -58,9 +58,9 @@ class SessionOutcome(_Stored):
         scores: values that the reward is made of, by name.
     """
 
-    reward: Finite
+    reward: StoredNumber
     success: bool
-    scores: dict[Annotated[str, Field(max_length=100)], Finite] = Field(default_factory=dict, max_length=100)
+    scores: dict[Annotated[str, Field(max_length=100)], StoredNumber] = Field(default_factory=dict, max_length=100)
 
     @property
     def digest(self) -> str:
@@ -100,7 +100,7 @@ class TurnRecord(_Stored):
     entries: tuple[str, ...] = Field(strict=False)
     added: tuple[TokenId, ...] = Field(strict=False)
     token_ids: tuple[TokenId, ...] = Field(strict=False)
-    logprobs: tuple[Finite, ...] = Field(strict=False)
+    logprobs: tuple[StoredNumber, ...] = Field(strict=False)
     finished: bool
     answer: MessageRecord
 
