@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from threading import local
 from time import perf_counter
@@ -26,7 +26,7 @@ from benchmarks.bench import ROOT, Bench, BenchResult
 from benchmarks.speed.gateway_processes import DRAWN, HOST, TOKEN
 from coevo.utilities.processes import Launch, ServerProcess, answers, free_port, wait_ready
 
-CALLS, WARM = 400, 40
+CALLS, ROUNDS, WARM = 100, 9, 10
 AGENTS, TURNS, SLOW_S = 64, 6, 1.0
 OPEN = 1000
 HISTORY_TOKENS = 2000
@@ -87,28 +87,28 @@ def report(result: BenchResult) -> None:
     )
 
 
-def overhead(calls: int = CALLS) -> BenchResult:
-    """Milliseconds that the gateway adds to a call, one at a time."""
+def overhead(calls: int = CALLS, rounds: int = ROUNDS) -> BenchResult:
+    """Milliseconds that the gateway adds to a call, one at a time: medians of rounds, for a loaded machine."""
+    found = list[dict[str, float]]()
     with pair(0.0) as both:
         client, engine = HttpClient(both.gateway), HttpClient(both.stub)
-        ask, prompt = _talk(client, "one")
-        prompted = {"prompt": [prompt], "max_tokens": DRAWN, "logprobs": 0}
-        times: dict[str, list[float]] = {"direct": [], "gateway": []}
-        for number in range(WARM + calls):
-            for name, call in (("direct", lambda: engine.post("/v1/completions", prompted)), ("gateway", ask)):
-                seconds = _timed(call)
-                if number >= WARM:
-                    times[name].append(1000 * seconds)
-    direct, through = _quantiles(times["direct"]), _quantiles(times["gateway"])
-    return {
-        "calls": calls,
-        "direct_median_ms": direct[0],
-        "direct_p95_ms": direct[1],
-        "gateway_median_ms": through[0],
-        "gateway_p95_ms": through[1],
-        "median_ms": through[0] - direct[0],
-        "p95_ms": through[1] - direct[1],
-    }
+        for number in range(rounds):
+            ask, prompt = _talk(client, f"round-{number}")
+            prompted = {"prompt": [prompt], "max_tokens": DRAWN, "logprobs": 0}
+            found.append(_round(calls, lambda body=prompted: engine.post("/v1/completions", body), ask))
+    return {"calls": calls, "rounds": rounds, **{name: median(each[name] for each in found) for name in found[0]}}
+
+
+def _round(calls: int, direct: Callable[[], Any], through: Callable[[], Any]) -> dict[str, float]:
+    times: dict[str, list[float]] = {"direct": [], "gateway": []}
+    for number in range(WARM + calls):
+        for name, call in (("direct", direct), ("gateway", through)):
+            seconds = _timed(call)
+            if number >= WARM:
+                times[name].append(1000 * seconds)
+    alone, both = _quantiles(times["direct"]), _quantiles(times["gateway"])
+    named = {"direct_median_ms": alone[0], "direct_p95_ms": alone[1], "gateway_median_ms": both[0]}
+    return {**named, "gateway_p95_ms": both[1], "median_ms": both[0] - alone[0], "p95_ms": both[1] - alone[1]}
 
 
 def agents(count: int = AGENTS, turns: int = TURNS, delay: float = SLOW_S) -> BenchResult:

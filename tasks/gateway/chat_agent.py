@@ -140,7 +140,8 @@ class ChatAgent:
             Request(prompted.prompt_ids, extend(root, first + each), session.group or session.name)
             for each in range(asked.count)
         ]
-        drawn = await asyncio.gather(*map(asyncio.wrap_future, self._queue.submit(requests)))
+        with session.drawing():
+            drawn = await asyncio.gather(*map(asyncio.wrap_future, self._queue.submit(requests)))
         if not session.open:
             raise OverError(f"session {session.name} ended while this answer was drawn: open one of another name")
         return [self._answer(session, asked, prompted, completion) for completion in drawn]

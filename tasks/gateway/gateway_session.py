@@ -5,7 +5,8 @@ process, and nothing else is.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Literal
@@ -49,6 +50,7 @@ class GatewaySession:
         experience: retrieval for it; None before its first prompt.
         used: time of its latest request, in seconds of a clock that only moves forward.
         open: False once it has an outcome.
+        waiting: number of its requests whose answers are being drawn.
     """
 
     name: str
@@ -59,7 +61,18 @@ class GatewaySession:
     experience: Experience | None = None
     used: float = field(default_factory=monotonic)
     open: bool = True
+    waiting: int = 0
     _asked: Counter[str] = field(default_factory=Counter)
+
+    @contextmanager
+    def drawing(self) -> Iterator[None]:
+        """Answers of a request are drawn within the block; the session is not abandoned meanwhile."""
+        self.waiting += 1
+        try:
+            yield
+        finally:
+            self.waiting -= 1
+            self.used = monotonic()
 
     def task_of(self, first: str) -> SessionTask:
         """Its task, with the first user's message as the instruction of one that has none."""
@@ -160,7 +173,7 @@ class Sessions:
     def expire(self) -> None:
         """Keep sessions that no request reached for too long as abandoned."""
         before = monotonic() - self._limits.idle
-        for session in [each for each in self._open.values() if each.used < before]:
+        for session in [each for each in self._open.values() if each.used < before and not each.waiting]:
             self._close(session, "abandoned", None)()
 
     def counts(self) -> dict[str, int]:

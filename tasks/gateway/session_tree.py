@@ -153,7 +153,11 @@ def path_to(turn: DrawnTurn | None) -> list[DrawnTurn]:
 
 def history_ids(turn: DrawnTurn | None) -> tuple[int, ...]:
     """Token ids up to the end of an answer; empty for None."""
-    return tuple(index for each in path_to(turn) for ids in (each.added, each.token_ids) for index in ids)
+    ids = array(IDS)
+    for each in path_to(turn):
+        ids.extend(each.added)
+        ids.extend(each.token_ids)
+    return tuple(ids)
 
 
 def _key(parent: DrawnTurn | None, tools: str, messages: tuple[Message, ...], answer: Message) -> tuple[object, ...]:

@@ -20,7 +20,7 @@ def test_figures_are_shown_beside_their_targets(capsys):
 @pytest.mark.timeout(600)
 def test_calls_reach_both_and_sessions_are_kept(monkeypatch):
     monkeypatch.setattr(bench, "WARM", 2)
-    found = bench.overhead(calls=20)
+    found = bench.overhead(calls=20, rounds=2)
     assert 0 < found["direct_median_ms"] < found["gateway_median_ms"]
     found = bench.agents(count=4, turns=2, delay=0.2)
     assert 10 * found["direct_p95_s"] >= 1

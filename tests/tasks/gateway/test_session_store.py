@@ -98,7 +98,9 @@ def test_what_was_open_is_lost_and_nothing_else(tmp_path):
 
 def test_sessions_that_nobody_uses_are_abandoned(tmp_path):
     found = sessions(tmp_path, SessionLimits(idle=-1.0))
-    answered(found.open("idle"))
+    with answered(found.open("idle")).drawing():
+        found.expire()
+        assert found.counts()["open"] == 1
     found.expire()
     assert found.counts() == {"open": 0, "outcome": 0, "abandoned": 1, "lost": 0, "late": 0}
     assert kept(tmp_path)["idle"].outcome is None
