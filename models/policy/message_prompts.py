@@ -182,10 +182,8 @@ def check_messages(messages: Sequence[Message]) -> None:
     """
     if not any(message.role in ("user", "tool") for message in messages):
         raise CoevoError("messages: none is a user's: send at least one")
-    if messages[-1].role in ("assistant", "system"):
-        raise CoevoError(f"messages: the last one is the {messages[-1].role}'s: end with a user's or a tool's")
-    if any(message.role == "system" for message in messages[1:]):
-        raise CoevoError("messages: a system's message is not the first: send one system message, at the beginning")
+    if messages[-1].role == "assistant":
+        raise CoevoError("messages: the last one is the assistant's: end with a user's or a tool's")
 
 
 def _written(call: MessageCall) -> str:

@@ -124,12 +124,23 @@ def test_a_tokenizer_of_words_has_openings_alone():
     assert words.decode(prompts.opening([Message("user", "go safe")], "[]")) == "user go safe assistant"
 
 
+@pytest.mark.parametrize("name", ["qwen3", "gemma"])
+def test_a_system_message_in_between_is_written_or_refused(name):
+    prompts = MessagePrompts(tokenizer(name), OFF)
+    told = [Message("user", "a"), Message("assistant", "b"), Message("user", "c"), Message("system", "be brief")]
+    try:
+        written = tokenizer(name).decode(prompts.opening(told, "[]"))
+    except CoevoError as error:
+        assert "chat template cannot be used" in str(error)
+        return
+    assert written == rendered(name, told)
+
+
 @pytest.mark.parametrize(
     ("messages", "reason"),
     [
         ([Message("system", "s")], "none is a user's"),
         ([Message("user", "a"), Message("assistant", "b")], "last one is the assistant's"),
-        ([Message("user", "a"), Message("system", "b"), Message("user", "c")], "not the first"),
     ],
 )
 def test_lists_without_an_answer_are_refused(messages, reason):

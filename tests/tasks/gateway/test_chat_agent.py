@@ -3,9 +3,12 @@
 import asyncio
 import json
 import random
+from dataclasses import replace
 
 import pytest
 from openai.types.chat import ChatCompletion
+from support.player import environment, player
+from support.small_run import MICROWAVE, MUG
 from support.writer_models import model
 
 from coevo.configs.context_config import ContextConfig
@@ -15,12 +18,14 @@ from coevo.flows.gateway.openai_dialect import OpenAI
 from coevo.models.engines.requests import completions_of, ends_of
 from coevo.models.policy.context import Context
 from coevo.models.policy.message_prompts import MessagePrompts
-from coevo.records.draws import generator
+from coevo.records.demonstration import Moment, Note, PastTurn
+from coevo.records.draws import generator, key
 from coevo.records.message import Message
-from coevo.tasks.gateway.chat_agent import ChatAgent, ChatRequest, PromptTooLongError, root_of
+from coevo.tasks.gateway.chat_agent import PLACEHOLDER, ChatAgent, ChatRequest, PromptTooLongError, root_of
 from coevo.tasks.gateway.draw_queue import DrawQueue
 from coevo.tasks.gateway.gateway_session import GatewaySession
 from coevo.tasks.gateway.session_store import SessionTask
+from coevo.tasks.play.retrieve import Given
 
 TOOL = {"name": "go", "parameters": {"type": "object", "properties": {"place": {"type": "string"}}}}
 OPENAI_TOOL = {"type": "function", "function": TOOL}
@@ -210,3 +215,26 @@ def test_an_overlong_prompt_is_refused_before_it_is_drawn(parts):
     with pytest.raises(PromptTooLongError, match="tokens, and the policy attends to"):
         ask(agent, session(), Message("user", "x y " * 200_000))
     assert len(engine.drawn) == before
+
+
+def test_a_loop_of_ones_own_writes_the_prompts_of_the_built_in_one():
+    """In the style of the laptop's policies, a message with the place of the lessons is the whole prompt."""
+    engine = player().engine
+    context, env = player().context, environment()
+    (task,) = env.sample(1, key("own loop"))
+    lessons = [replace(each, scope=task.scope) for each in (MUG, MICROWAVE)]
+    queue = DrawQueue(engine, 8)
+    agent = ChatAgent(engine, queue, context, MessagePrompts(engine.policy.tokenizer, {}), None, root_of(1, 2))
+    talk = GatewaySession("own", "training", "", SessionTask(id=task.id, instruction=task.instruction))
+    talk.experience = Given({task.id: tuple(lessons)})
+    history = [PastTurn("at hall hold nothing", "go safe", "see mug")]
+    for past in ([], history):
+        recent = "".join(f" > {turn.action} : {turn.feedback}" for turn in past)
+        said = f"{task.instruction} . {PLACEHOLDER} recent{recent} . at hall hold nothing ."
+        (answer,) = ask(agent, talk, Message("user", said))
+        notes = tuple(map(Note.of, lessons))
+        moment = Moment(task.instruction, notes, tuple(past), "at hall hold nothing")
+        assert answer.turn.prompt_ids == context.prompt(moment)
+        assert answer.turn.entries == tuple(entry.id for entry in lessons)
+        assert answer.turn.parent is None
+    queue.close()
