@@ -52,7 +52,8 @@ class MessagePrompts:
     def __init__(self, tokenizer: Any, options: Mapping[str, Any]) -> None:
         self._tokenizer, self._options = tokenizer, options
         self._encoder = TemplateEncoder(tokenizer)
-        self._writing = RLock()
+        self._rendering = RLock()
+        self._written: set[tuple[bool, tuple[str, ...], str]] = set()
         self._opening = lru_cache(maxsize=SEQUENCES)(self._opening_of)
         self._following = lru_cache(maxsize=SEQUENCES)(self._following_of)
         self._continues = lru_cache(maxsize=SEQUENCES)(self._continues_of)
@@ -69,17 +70,26 @@ class MessagePrompts:
         Raises:
             CoevoError: the template cannot write these messages, or the tools hold a control token.
         """
-        with self._writing:
-            texts = self._texts(messages)
-            if tools != "[]" and not self._declares(tools):
-                texts[0] = f"{texts[0]}\n\n{TOOLS}\n{tools}".strip()
-            piece = self._opening(tuple(message.role for message in messages), tools)
-            return self._encoder.ids(piece.parts(self._encoder, texts))
+        texts = self._texts(messages)
+        if not self._declares(tools):
+            texts[0] = f"{texts[0]}\n\n{TOOLS}\n{tools}".strip()
+        piece = self._opening(roles_of(messages), tools)
+        self._note(False, messages, tools)
+        return self._encoder.ids(piece.parts(self._encoder, texts))
+
+    def knows(self, continued: bool, messages: Sequence[Message], tools: str) -> bool:
+        """Report whether messages of these roles were written before, so that they take no rendering.
+
+        Args:
+            continued: True if they follow an answer.
+            messages: the messages.
+            tools: their tools.
+        """
+        return (continued, roles_of(messages), tools) in self._written
 
     def continues(self, tools: str) -> bool:
         """Report whether the template can write a conversation; otherwise each prompt is an ``opening``."""
-        with self._writing:
-            return self._continues(tools)
+        return self._continues(tools)
 
     def continued(self, answer: Sequence[int], messages: Sequence[Message], tools: str) -> tuple[int, ...]:
         """Token ids from the end of an answer to the beginning of the next.
@@ -92,10 +102,10 @@ class MessagePrompts:
         Raises:
             CoevoError: the template cannot write these messages behind an answer.
         """
-        with self._writing:
-            piece = self._following(tuple(message.role for message in messages), tools).following
-            ids = self._encoder.ids(piece.parts(self._encoder, self._texts(messages)))
-            return ids[1:] if tuple(answer[-1:]) == ids[:1] else ids
+        piece = self._following(roles_of(messages), tools).following
+        self._note(True, messages, tools)
+        ids = self._encoder.ids(piece.parts(self._encoder, self._texts(messages)))
+        return ids[1:] if tuple(answer[-1:]) == ids[:1] else ids
 
     def read(self, text: str, tools: str, called: bool = True) -> ReadAnswer:
         """The message in an answer.
@@ -107,9 +117,7 @@ class MessagePrompts:
             tools: tools that its prompt declares.
             called: False if the client wants no calls.
         """
-        with self._writing:
-            thinking = self._thinks(tools)
-        spoken = without_thinking(text, thinking).text
+        spoken = without_thinking(text, self._thinks(tools)).text
         reasoning = text[: len(text) - len(spoken)].strip() if text.endswith(spoken) else ""
         found = self._calls(spoken, json.loads(tools)) if called else None
         if found is None:
@@ -141,16 +149,23 @@ class MessagePrompts:
     def _layout(self, tools: str) -> Layout:
         return Layout(self._tokenizer, self._encoder, self._options, json.loads(tools) if self._declares(tools) else ())
 
+    def _note(self, continued: bool, messages: Sequence[Message], tools: str) -> None:
+        if len(self._written) >= SEQUENCES:
+            self._written.clear()
+        self._written.add((continued, roles_of(messages), tools))
+
     def _opening_of(self, roles: tuple[str, ...], tools: str) -> Piece:
-        try:
-            return self._layout(tools).prompt(roles)
-        except CoevoError:
-            if "tool" not in roles:
-                raise
-        return self._layout(tools).prompt(["user" if role == "tool" else role for role in roles])
+        with self._rendering:
+            try:
+                return self._layout(tools).prompt(roles)
+            except CoevoError:
+                if "tool" not in roles:
+                    raise
+            return self._layout(tools).prompt(["user" if role == "tool" else role for role in roles])
 
     def _following_of(self, roles: tuple[str, ...], tools: str) -> Conversation:
-        return self._layout(tools).following(roles)
+        with self._rendering:
+            return self._layout(tools).following(roles)
 
     def _continues_of(self, tools: str) -> bool:
         try:
@@ -172,6 +187,11 @@ class MessagePrompts:
 
     def _rendered(self, tools: Sequence[Mapping[str, Any]]) -> str:
         return render(self._tokenizer, [{"role": "user", "content": ""}], self._options, tools)
+
+
+def roles_of(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Roles of messages."""
+    return tuple(message.role for message in messages)
 
 
 def check_messages(messages: Sequence[Message]) -> None:

@@ -28,6 +28,8 @@ from coevo.tasks.play.attempt import overlong
 from coevo.tasks.play.retrieve import recall
 from coevo.utilities.errors import CoevoError
 
+SHORT_CHARS = 2**14
+"""Maximum characters of new messages that are written without a thread of their own: they take a millisecond."""
 PLACEHOLDER = "{{lessons}}"
 """Text of a message in whose place lessons stand."""
 
@@ -124,7 +126,11 @@ class ChatAgent:
             PromptTooLongError: it leaves no room for an answer.
             CoevoError: the chat template cannot write these messages.
         """
-        return await asyncio.to_thread(self._prompt, session, asked)
+        match = session.tree.match(asked.messages, asked.tools)
+        is_short = sum(len(message.text) for message in match.rest) <= SHORT_CHARS
+        if is_short and self._prompts.knows(match.parent is not None, match.rest, asked.tools):
+            return self._prompt(session, asked, match)
+        return await asyncio.to_thread(self._prompt, session, asked, match)
 
     async def draw(self, session: GatewaySession, asked: ChatRequest, prompted: Prompted) -> list[ChatAnswer]:
         """Draw the answers of a request, and add them to its session.
@@ -151,11 +157,10 @@ class ChatAgent:
         texts: list[str] = self._engine.policy.tokenizer.batch_decode([[token] for token in token_ids])
         return texts
 
-    def _prompt(self, session: GatewaySession, asked: ChatRequest) -> Prompted:
+    def _prompt(self, session: GatewaySession, asked: ChatRequest, match: HistoryMatch) -> Prompted:
+        if match.parent is not None and not self._prompts.continues(asked.tools):
+            match = HistoryMatch(None, asked.messages)
         with self._writing:
-            match = session.tree.match(asked.messages, asked.tools)
-            if match.parent is not None and not self._prompts.continues(asked.tools):
-                match = HistoryMatch(None, asked.messages)
             shown, rest = self._with_lessons(session, match)
         if match.parent is None:
             added = self._prompts.opening(rest, asked.tools)
