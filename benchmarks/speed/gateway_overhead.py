@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median, quantiles
@@ -43,6 +44,7 @@ class Started:
     stub: int
     gateway: int
     memory: Callable[[], int]
+    cpu: Callable[[], float]
 
 
 class HttpClient:
@@ -75,7 +77,7 @@ def report(result: BenchResult) -> None:
     print(
         f"\none call in flight: {result['median_ms']:.2f} ms added in the median (target {TARGETS['median_ms']:g}), "
         f"{result['p95_ms']:.2f} ms in the 95th percentile (target {TARGETS['p95_ms']:g}); the engine alone takes "
-        f"{result['direct_median_ms']:.2f} ms"
+        f"{result['direct_median_ms']:.2f} ms; the gateway's processor time is {result['cpu_ms']:.2f} ms"
     )
     print(
         f"{AGENTS} agents before an engine of {SLOW_S:g} s: 95th percentile {result['agents_ratio']:.3f} × that of the "
@@ -95,7 +97,9 @@ def overhead(calls: int = CALLS, rounds: int = ROUNDS) -> BenchResult:
         for number in range(rounds):
             ask, prompt = _talk(client, f"round-{number}")
             prompted = {"prompt": [prompt], "max_tokens": DRAWN, "logprobs": 0}
-            found.append(_round(calls, lambda body=prompted: engine.post("/v1/completions", body), ask))
+            since = both.cpu()
+            found.append(_round(calls, partial(engine.post, "/v1/completions", prompted), ask))
+            found[-1]["cpu_ms"] = 1000 * (both.cpu() - since) / (WARM + calls)
     return {"calls": calls, "rounds": rounds, **{name: median(each[name] for each in found) for name in found[0]}}
 
 
@@ -155,7 +159,8 @@ def pair(delay: float) -> Iterator[Started]:
         stub, gateway = free_port(), free_port()
         _start(stack, directory, "stub", stub, str(delay))
         process = _start(stack, directory, "gateway", gateway, f"http://{HOST}:{stub}", f"{directory}/sessions")
-        yield Started(stub, gateway, lambda: int(Process(process.pid).memory_info().rss))
+        running = Process(process.pid)
+        yield Started(stub, gateway, lambda: int(running.memory_info().rss), lambda: sum(running.cpu_times()[:2]))
 
 
 def _start(stack: ExitStack, directory: str, kind: str, port: int, *arguments: str) -> ServerProcess:
