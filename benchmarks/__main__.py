@@ -31,6 +31,7 @@ from benchmarks.running.regression import FIGURES, check
 from benchmarks.speed import (
     engines,
     episode_pace,
+    gateway_overhead,
     lookups,
     orchestration,
     rendering,
@@ -59,6 +60,7 @@ BENCHMARKS = {
     "retrieval": retrieval_speed.run,
     "lookups": lookups.run,
     "rendering": rendering.run,
+    "gateway": gateway_overhead.run,
     "trainer": trainer.run,
     "rollout_peers": rollout_peers.run,
     "update_peers": update_peers.run,

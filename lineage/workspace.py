@@ -4,6 +4,7 @@
 <workspace>/cache            artifacts of all runs, warm-started policies
 <workspace>/scratch          temporary files of commands
 <workspace>/tables           tables of tasks that were given as rows
+<workspace>/gateway          secret of the gateways; sessions that ended, by run
 <workspace>/mlflow.db  mlartifacts  prefect  mlflow  servers.json  runs.lock  studies/<study>.lock
 <workspace>/trusted.json  packages.json  weights.json
 """

@@ -20,6 +20,7 @@ from coevo.flows.cli import (
     envs,
     evaluate,
     fsck,
+    gateway,
     gc,
     inspect,
     new,
@@ -55,7 +56,7 @@ PANELS = {
     "Runs": (run, evaluate, ablate, schedule),
     "History": (inspect, compare, report, rollback, approve, branch, tag),
     "Workspace": (fsck, gc, remote, serve, doctor),
-    "Packages": (package,),
+    "Packages": (package, gateway),
     "Choices": (catalogue, play),
 }
 """Modules of commands, by their heading in `coevo --help`."""

@@ -88,7 +88,7 @@ def serve(
     """
     host, port = address.host, _port(address.host, address.port)
     reach_directly(host)
-    with _package(what, workspace, consent) as (name, directory):
+    with packaged(what, workspace, consent) as (name, directory):
         log = workspace.root.resolve() / f"serve-{port}.log"
         line = [sys.executable, "-P", "-m", "coevo.flows.endpoint", str(directory), "--host", host, "--port", str(port)]
         line += _options(address, limits)
@@ -105,8 +105,17 @@ def serve(
 
 
 @contextmanager
-def _package(what: str, workspace: Workspace, consent: Consent) -> Iterator[tuple[str, Path]]:
-    """Name and directory of the package: from the registry, or made from a run's revision."""
+def packaged(what: str, workspace: Workspace, consent: Consent) -> Iterator[tuple[str, Path]]:
+    """Name and directory of a package within the block: from the registry, or made from a run's revision.
+
+    Args:
+        what: ``RUN[@N]``, ``MODEL/VERSION`` or ``MODEL@ALIAS``.
+        workspace: the workspace.
+        consent: called with what has to be confirmed of a registered version.
+
+    Raises:
+        CoevoError: the package does not exist, or is neither proven nor confirmed.
+    """
     with scratch_directory(workspace.root) as scratch:
         if _is_run(what, workspace):
             with reading(what, workspace) as opened:

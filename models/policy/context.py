@@ -19,7 +19,7 @@ from coevo.configs.context_config import ContextConfig
 from coevo.models.answers.forms import WORDS, Form, format_of
 from coevo.models.answers.read import Reader, read_words
 from coevo.models.answers.thinking import opens_thinking
-from coevo.models.policy.chat_prompt import Dialogue, Prose, branch_of
+from coevo.models.policy.chat_prompt import NOTES, Dialogue, Prose, branch_of
 from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.ends import template_end
 from coevo.models.policy.layout import Deviation, Layout
@@ -266,6 +266,17 @@ class Context:
         began, _ = branch_of(len(turns), self._config.memory_length)
         held = {name for turn in turns[began:] for name in turn.retrieved}
         return tuple(entry for entry in entries if entry.id not in held)
+
+    def lessons(self, entries: Sequence[Entry], instruction: str) -> str:
+        """Text that shows entries, best first, that fit the budget, for a place in a client's message.
+
+        Returns:
+            In prose nothing without entries; in the ``words`` style a block, which is never missing.
+        """
+        block = self._block(tuple(map(Note.of, entries)), instruction)
+        if self._words:
+            return f"lessons{block} ."
+        return f"{NOTES}\n{block}".rstrip() if block else ""
 
     def size(self, entries: Sequence[Entry], instruction: str) -> int:
         """Number of prompt tokens of the entries, best first, that fit the budget, with their headings."""

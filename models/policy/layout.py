@@ -73,7 +73,7 @@ class Conversation:
 
     Attributes:
         opening: up to the first answer; its contents are the system's text and the first message.
-        following: from the end of an answer, an end token first, to the next answer; its content is the new message.
+        following: from the end of an answer, an end token first, to the next answer; its contents are the new messages.
         deviations: differences from the template's rendering of the same messages.
     """
 
@@ -108,12 +108,22 @@ class Layout:
         Raises:
             CoevoError: the template or the tokenizer cannot be used, or not for conversations.
         """
-        if self._tools:
+        return self.following(["tool" if self._tools else "user"])
+
+    def following(self, roles: Sequence[str]) -> Conversation:
+        """Layout of a conversation with a message of each role between two answers.
+
+        A tool's message is a user's if the template has no such messages.
+
+        Raises:
+            CoevoError: the template or the tokenizer cannot be used, or not for such conversations.
+        """
+        if "tool" in roles:
             try:
-                return self._conversation("tool")
+                return self._conversation(roles)
             except CoevoError:
                 pass
-        return self._conversation("user")
+        return self._conversation(["user" if role == "tool" else role for role in roles])
 
     def _opening(self, roles: Sequence[str]) -> tuple[Piece, bool]:
         """Layout, and whether the template has the roles."""
@@ -126,17 +136,17 @@ class Layout:
         self._check_tokens(piece)
         return piece, whole
 
-    def _conversation(self, later: str) -> Conversation:
+    def _conversation(self, later: Sequence[str]) -> Conversation:
         opening, whole = self._opening(HEAD)
-        turn = ("assistant", later)
+        turn = ("assistant", *later)
         try:
-            piece = piece_of(self._writer((*HEAD, *turn), merged=not whole), 4)
+            piece = piece_of(self._writer((*HEAD, *turn), merged=not whole), len(HEAD) + len(turn))
         except CoevoError as error:
             raise CoevoError(f"{error}, or {ONE_MESSAGE}") from None
         before, following = piece.fixed[2], Piece(piece.fixed[3:], piece.trims[3:])
         extra = opening.fixed[2].removeprefix(before)
-        between = following.fixed[1].removesuffix(extra)
-        longer = Piece((*piece.fixed[:4], between, *following.fixed), (*piece.trims, *piece.trims[2:]))
+        between = following.fixed[-1].removesuffix(extra)
+        longer = Piece((*piece.fixed[:-1], between, *following.fixed), (*piece.trims, *piece.trims[2:]))
         kept = piece.fixed[:2] == opening.fixed[:2] and before + extra == opening.fixed[2]
         if not kept or not writes(self._writer((*HEAD, *turn, *turn), merged=not whole), longer):
             raise refused("writes earlier turns in another way than the latest", ONE_MESSAGE)
@@ -149,7 +159,8 @@ class Layout:
         return Conversation(opening, following, frozenset(name for name, holds in found.items() if holds))
 
     def _keeps_thoughts(self, piece: Piece, write: Write) -> bool:
-        answers = [["s", "u", thought, "v"] for thought in THOUGHTS]
+        later = ["v"] * (len(piece.trims) - 3)
+        answers = [["s", "u", thought, *later] for thought in THOUGHTS]
         return all(write(contents) == piece.text(contents) for contents in answers)
 
     def _writer(self, roles: Sequence[str], merged: bool = False) -> Write:

@@ -20,9 +20,9 @@ CALLS = {"key", "extend", "seed", "_ask"}
 PINNED = """
 actions actions answer answer answers appliance attempt attempt author batch beyond check check critic custom
 demonstrations drill episode episode epoch evaluate evaluate evaluate evaluate evaluate evaluate evaluate evaluate
-evaluate exam expert functions goal guess guide homerules homerules init keys lessons lessons lessons noise notices
-notices notices order order others panel panel panels place play pool pools probe probe probe probe probe queries
-random_entries random_entries reflections rehearsal rehearsal rehearsal rehearsal replay restored retire retire
+evaluate exam expert functions gateway goal guess guide homerules homerules init keys lessons lessons lessons noise
+notices notices notices order order others panel panel panels place play pool pools probe probe probe probe probe
+queries random_entries random_entries reflections rehearsal rehearsal rehearsal rehearsal replay restored retire retire
 retrieval retrieval retrieve retrieve rollout rollout rows rows rows rows sample sample search simulator split split
 split step step task tasks tools tried update update warmstart warmstart warmstart weights words write writer
 """

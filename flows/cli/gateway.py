@@ -1,0 +1,57 @@
+"""``coevo gateway``."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import typer
+
+from coevo.flows.cli.package import AddressOptions
+from coevo.flows.console import output
+from coevo.flows.console.options import TrustOption, WorkspaceOption, with_option_groups, workspace_at
+
+
+@dataclass(frozen=True)
+class BoundOptions:
+    """Bounds of the gateway."""
+
+    mode: Annotated[
+        Literal["training", "evaluation"], typer.Option(help="Mode of new sessions; evaluation teaches nothing.")
+    ] = "training"
+    max_sessions: Annotated[int, typer.Option(min=1, max=10**6, help="Maximum number of open sessions.")] = 4096
+    idle: Annotated[float, typer.Option(min=0.01, help="Minutes after which an unused session is abandoned.")] = 60.0
+    max_body: Annotated[int, typer.Option(min=1, max=2**30, help="Maximum bytes per request.")] = 4 * 2**20
+
+
+@with_option_groups
+def gateway(
+    what: Annotated[str, typer.Argument(metavar="RUN[@N]|MODEL@ALIAS", help="Revision, or version by its alias.")],
+    listen: AddressOptions,
+    bounds: BoundOptions,
+    trust: TrustOption = None,
+    directory: WorkspaceOption = None,
+) -> None:
+    """Serve a policy and its bank to agents with a loop of their own, until interrupted.
+
+    Clients of OpenAI's chat completions and of Anthropic's messages need only a base address, /s/SESSION/v1 or
+    /s/SESSION, and the token. Prompts get lessons, and every drawn token is kept until the session's outcome, which
+    stores it.
+
+    Example: coevo gateway first@40 --port 5006
+    """
+    from coevo.flows.console.trust_prompt import consent_by, trust_served
+    from coevo.flows.gateway.run_gateway import GatewaySettings, gateway_of
+    from coevo.flows.packages.serving import Address
+    from coevo.tasks.gateway.gateway_session import SessionLimits
+
+    workspace = workspace_at(directory)
+    trust_served(workspace, what, trust)
+    address = Address(listen.host, listen.port, tuple(listen.allow_host or ()))
+    limits = SessionLimits(bounds.max_sessions, bounds.idle * 60)
+    settings = GatewaySettings(address, bounds.mode, limits, bounds.max_body)
+    with gateway_of(what, settings, workspace, consent_by(trust)) as served:
+        output.line(f"Gateway of {served.name} at {served.url}/s/SESSION/v1; its token is in {served.token_file}")
+        output.line("Stop with Ctrl-C; sessions without an outcome are lost then.")
+        served.wait()
+
+
+COMMANDS = (gateway,)

@@ -1,0 +1,160 @@
+"""Opening a gateway: the policy and the bank of a package, the sessions of its run, and a socket to listen on."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import uvicorn
+
+from coevo.configs.load.open_parts import open_parts
+from coevo.configs.outside_part import outside_parts
+from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.flows.endpoint.origin_guard import hosts_of
+from coevo.flows.gateway.gateway_app import Gateway, Tokens, gateway_application
+from coevo.flows.packages.serving import ANYWHERE, Address, packaged
+from coevo.flows.servers.server_secret import home, secret_of
+from coevo.lineage.scratch import scratch_directory
+from coevo.lineage.trust import Consent, confirmed_before, extend_path
+from coevo.lineage.workspace import Workspace
+from coevo.models.policy.context import Context
+from coevo.models.policy.message_prompts import MessagePrompts
+from coevo.tasks.gateway.chat_agent import ChatAgent, root_of
+from coevo.tasks.gateway.draw_queue import AT_ONCE, DrawQueue
+from coevo.tasks.gateway.gateway_session import Mode, SessionLimits, Sessions
+from coevo.tasks.gateway.session_store import SessionStore
+from coevo.tasks.package.package import Package
+from coevo.tasks.publish.reporter import in_stage
+from coevo.tasks.run.assemble import open_engine
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.processes import LOOPBACK
+
+SERVER = "gateway"
+"""Folder of the workspace for the gateways' secret and sessions."""
+CONNECTIONS = 8192
+"""Most concurrent connections; further ones get 503."""
+POLL_INTERVAL_S = 0.5
+"""Seconds between two looks of the main thread, which gets signals."""
+SHUTDOWN_S = 3
+"""Seconds that answers have at the end."""
+RETRIEVAL = "bank.retrieval"
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySettings:
+    """Settings of a gateway.
+
+    Attributes:
+        address: where it listens.
+        mode: mode of a session that names none.
+        sessions: bounds of its sessions.
+        body: maximum bytes of a request.
+    """
+
+    address: Address = field(default_factory=Address)
+    mode: Mode = "training"
+    sessions: SessionLimits = field(default_factory=SessionLimits)
+    body: int = 4 * 2**20
+
+
+class ServedGateway:
+    """A gateway that listens.
+
+    Attributes:
+        name: ``RUN@N`` of the policy.
+        url: its root URL.
+        token_file: file with its token.
+    """
+
+    def __init__(self, gateway: Gateway, settings: GatewaySettings, listener: socket.socket, token_file: Path) -> None:
+        host, port = settings.address.host, listener.getsockname()[1]
+        self.name, self.token_file = gateway.sessions.policy, token_file
+        self.url = f"http://{LOOPBACK if host == ANYWHERE else host}:{port}"
+        app = gateway_application(gateway, hosts_of(host, settings.address.allowed))
+        quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "ws": "none"}
+        bounds: dict[str, Any] = {"limit_concurrency": CONNECTIONS, "timeout_graceful_shutdown": SHUTDOWN_S}
+        self._server = uvicorn.Server(uvicorn.Config(app, **quiet, **bounds))
+        # Signals are for the main thread, which uvicorn would take them from.
+        self._thread = Thread(target=self._server.run, kwargs={"sockets": [listener]}, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until the server ends.
+
+        Raises:
+            CoevoError: it ended by itself.
+        """
+        while self._thread.is_alive():
+            self._thread.join(POLL_INTERVAL_S)
+        raise CoevoError(f"the gateway at {self.url} ended: start it again")
+
+    def close(self) -> None:
+        """End the server."""
+        self._server.should_exit = True
+        self._thread.join()
+
+
+@contextmanager
+def gateway_of(
+    what: str, settings: GatewaySettings, workspace: Workspace, consent: Consent = confirmed_before
+) -> Iterator[ServedGateway]:
+    """Listen within the block.
+
+    Args:
+        what: ``RUN[@N]``, ``MODEL/VERSION`` or ``MODEL@ALIAS``.
+        settings: of the gateway.
+        workspace: the workspace.
+        consent: called with what has to be confirmed of a registered version.
+
+    Raises:
+        CoevoError: the package does not exist, is neither proven nor confirmed, the port is in use, another gateway of
+            the run is open, or the engine cannot be started.
+    """
+    with ExitStack() as stack:
+        listener = stack.enter_context(_listening(settings.address))
+        secret = secret_of(workspace.root, SERVER)
+        _, directory = stack.enter_context(packaged(what, workspace, consent))
+        package = Package(directory)
+        store = SessionStore(home(workspace.root, SERVER) / "sessions" / package.origin.run)
+        stack.enter_context(closing(store))
+        scratch = stack.enter_context(scratch_directory(workspace.root))
+        with in_stage("loads the policy"):
+            agent = stack.enter_context(_agent(package, scratch))
+        bank = package.origin.name if package.config.bank is not None else ""
+        sessions = Sessions(store, settings.sessions, settings.mode, package.origin.name, bank)
+        sampling = package.config.rollout.sampling.model_dump(mode="json")
+        gateway = Gateway(agent, sessions, Tokens(secret), settings.body, sampling)
+        served = ServedGateway(gateway, settings, listener, home(workspace.root, SERVER) / "secret")
+        yield stack.enter_context(closing(served))
+
+
+@contextmanager
+def _agent(package: Package, scratch: Path) -> Iterator[ChatAgent]:
+    """Agent of a package, whose engine runs within the block."""
+    config, origin = package.config, package.origin
+    if any(part.setting == RETRIEVAL for part in outside_parts(config)):
+        extend_path(config)
+        open_parts(config, RETRIEVAL)
+    served = isinstance(config.rollout.engine, VllmEngineConfig)
+    with closing(open_engine(config, package.directory / "policy", scratch / "engine")) as engine:
+        rows = 1 if isinstance(config.rollout.engine, VllmEngineConfig) else config.rollout.engine.rows
+        tokenizer = engine.policy.tokenizer
+        with closing(DrawQueue(engine, rows, AT_ONCE if served else 1)) as queue:
+            context, prompts = Context(config.context, tokenizer), MessagePrompts(tokenizer, config.context.template)
+            yield ChatAgent(engine, queue, context, prompts, package.index(), root_of(config.seed, origin.revision))
+
+
+@contextmanager
+def _listening(address: Address) -> Iterator[socket.socket]:
+    """Socket of an address; connections wait in it until the server starts."""
+    try:
+        listener = socket.create_server((address.host, address.port or 0), backlog=2048)
+    except OSError as error:
+        where = f"{address.host}:{address.port or 0}"
+        raise CoevoError(f"{where}: {os.strerror(error.errno or 0)}: choose another --port or --host") from None
+    with closing(listener):
+        yield listener

@@ -1,0 +1,242 @@
+"""The agent behind the gateway: a client's messages become a prompt with lessons, and a completion a message.
+
+Lessons stand in the opening of a branch, and later in the newest message, so that no prompt changes what earlier
+prompts hold. Draws are keyed by the session, the tokens of the prompt, and how often the session asked for it: neither
+other sessions nor the order of requests change them.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from threading import Lock
+
+import numpy as np
+
+from coevo.memory.retrieval.index import Index
+from coevo.models.engines.requests import Engine, Request, completions_of, ends_of
+from coevo.models.policy.context import Context
+from coevo.models.policy.message_prompts import MessagePrompts
+from coevo.records.draws import Key, extend, key
+from coevo.records.entry import Entry
+from coevo.records.episode import Completion
+from coevo.records.message import Message
+from coevo.tasks.gateway.draw_queue import DrawQueue
+from coevo.tasks.gateway.gateway_session import GatewaySession, OverError
+from coevo.tasks.gateway.session_tree import AskedPrompt, DrawnTurn, HistoryMatch, history_ids, path_to
+from coevo.tasks.play.attempt import overlong
+from coevo.tasks.play.retrieve import recall
+from coevo.utilities.errors import CoevoError
+
+SHORT_CHARS = 2**14
+"""Maximum characters of new messages that are written without a thread of their own: they take a millisecond."""
+PLACEHOLDER = "{{lessons}}"
+"""Text of a message in whose place lessons stand."""
+
+
+class PromptTooLongError(CoevoError):
+    """A prompt that leaves no room for an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A request for answers.
+
+    Attributes:
+        messages: the whole history, oldest first.
+        tools: JSON list of tools, as the OpenAI interface writes them.
+        count: number of answers.
+        max_tokens: maximum tokens of an answer; None for that of the run, which is never exceeded.
+        stop: texts that end an answer.
+        seed: chooses other draws; None for those of the session.
+        calls: False if answers shall hold no calls.
+    """
+
+    messages: tuple[Message, ...]
+    tools: str = "[]"
+    count: int = 1
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    calls: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAnswer:
+    """One answer.
+
+    Attributes:
+        turn: the answer with its tokens.
+        reasoning: thinking before it.
+        reason: why it ends: ``stop``, ``length``, or ``tool_calls``.
+        stop: the text of ``ChatRequest.stop`` that ended it; empty if none did.
+    """
+
+    turn: DrawnTurn
+    reasoning: str
+    reason: str
+    stop: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """A request whose prompt is written.
+
+    Attributes:
+        asked: prompt in the session.
+        prompt_ids: all its token ids.
+        entries: ids of all entries that the prompt shows.
+    """
+
+    asked: AskedPrompt
+    prompt_ids: tuple[int, ...]
+    entries: tuple[str, ...]
+
+
+class ChatAgent:
+    """Answers sessions with one policy and one bank.
+
+    Args:
+        engine: engine at the policy.
+        queue: queue before the engine.
+        context: writer of lessons.
+        prompts: writer of prompts.
+        index: index over the bank; None to show no lesson.
+        root: beginning of the keys of all draws.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        queue: DrawQueue,
+        context: Context,
+        prompts: MessagePrompts,
+        index: Index | None,
+        root: Key,
+    ) -> None:
+        self._engine, self._queue = engine, queue
+        self._context, self._prompts, self._index = context, prompts, index
+        self._root, self._ends = root, ends_of(engine.policy)
+        self._writing = Lock()
+
+    async def prompt(self, session: GatewaySession, asked: ChatRequest) -> Prompted:
+        """Write the prompt of a request.
+
+        Raises:
+            PromptTooLongError: it leaves no room for an answer.
+            CoevoError: the chat template cannot write these messages.
+        """
+        match = session.tree.match(asked.messages, asked.tools)
+        is_short = sum(len(message.text) for message in match.rest) <= SHORT_CHARS
+        if is_short and self._prompts.knows(match.parent is not None, match.rest, asked.tools):
+            return self._prompt(session, asked, match)
+        return await asyncio.to_thread(self._prompt, session, asked, match)
+
+    async def draw(self, session: GatewaySession, asked: ChatRequest, prompted: Prompted) -> list[ChatAnswer]:
+        """Draw the answers of a request, and add them to its session.
+
+        Raises:
+            OverError: the session ended meanwhile.
+            CoevoError: the engine failed.
+        """
+        digest = blake2b(np.array(prompted.prompt_ids, dtype=np.uint32).tobytes(), digest_size=8).hexdigest()
+        root = extend(self._root, session.name, digest, *(() if asked.seed is None else ("seed", asked.seed)))
+        first = session.repeated(str(root), asked.count)
+        requests = [
+            Request(prompted.prompt_ids, extend(root, first + each), session.group or session.name)
+            for each in range(asked.count)
+        ]
+        with session.drawing():
+            drawn = await asyncio.gather(*map(asyncio.wrap_future, self._queue.submit(requests)))
+        if not session.open:
+            raise OverError(f"session {session.name} ended while this answer was drawn: open one of another name")
+        return [self._answer(session, asked, prompted, completion) for completion in drawn]
+
+    def texts(self, token_ids: Sequence[int]) -> list[str]:
+        """Text of each token by itself."""
+        texts: list[str] = self._engine.policy.tokenizer.batch_decode([[token] for token in token_ids])
+        return texts
+
+    def _prompt(self, session: GatewaySession, asked: ChatRequest, match: HistoryMatch) -> Prompted:
+        if match.parent is not None and not self._prompts.continues(asked.tools):
+            match = HistoryMatch(None, asked.messages)
+        with self._writing:
+            shown, rest = self._with_lessons(session, match)
+        if match.parent is None:
+            added = self._prompts.opening(rest, asked.tools)
+        else:
+            added = self._prompts.continued(match.parent.token_ids, rest, asked.tools)
+        ids = (*history_ids(match.parent), *added)
+        if reason := overlong(ids, self._engine.longest_prompt):
+            raise PromptTooLongError(reason)
+        held = () if match.parent is None else match.parent.held
+        return Prompted(AskedPrompt(match, asked.tools, shown, added), ids, (*held, *shown))
+
+    def _with_lessons(
+        self, session: GatewaySession, match: HistoryMatch
+    ) -> tuple[tuple[str, ...], tuple[Message, ...]]:
+        """Ids of the entries that the new messages show, and these messages with them."""
+        opening = match.rest if match.parent is None else path_to(match.parent)[0].messages
+        task = session.task_of(next((each.text for each in opening if each.role == "user"), ""))
+        seen = session.experience = session.experience or recall(self._index, extend(self._root, session.name))
+        found = dict.fromkeys((*seen.of_task(task), *seen.of_step(task, match.rest[-1].text)))
+        held = () if match.parent is None else match.parent.held
+        new = [entry for entry in self._context.shown(list(found), task.instruction) if entry.id not in held]
+        return tuple(entry.id for entry in new), self._placed(match, new, task.instruction)
+
+    def _placed(self, match: HistoryMatch, new: Sequence[Entry], instruction: str) -> tuple[Message, ...]:
+        text, rest = self._context.lessons(new, instruction), list(match.rest)
+        marked = [index for index, each in enumerate(rest) if PLACEHOLDER in each.text]
+        if marked:
+            last = marked[-1]
+            for index in marked:
+                rest[index] = replace(
+                    rest[index], text=rest[index].text.replace(PLACEHOLDER, text if index == last else "")
+                )
+        elif text:
+            at = self._place(rest) if match.parent is None else len(rest) - 1
+            rest[at] = replace(rest[at], text=f"{rest[at].text}\n\n{text}".strip())
+        return tuple(rest)
+
+    def _place(self, rest: Sequence[Message]) -> int:
+        """Number of the message of an opening that shows lessons."""
+        if self._context.leads and rest[0].role == "system":
+            return 0
+        return next((index for index, each in enumerate(rest) if each.role == "user"), len(rest) - 1)
+
+    def _answer(
+        self, session: GatewaySession, asked: ChatRequest, prompted: Prompted, completion: Completion
+    ) -> ChatAnswer:
+        completion, stop = self._cut(completion, asked)
+        read = self._prompts.read(completion.text, asked.tools, asked.calls)
+        turn = session.tree.add(prompted.asked, completion, read.message)
+        ended = "stop" if completion.finished or stop else "length"
+        return ChatAnswer(turn, read.reasoning, "tool_calls" if read.message.calls else ended, stop)
+
+    def _cut(self, completion: Completion, asked: ChatRequest) -> tuple[Completion, str]:
+        """The completion up to the limit of the request or its first stop, and that stop; tokens behind it are dropped.
+
+        A draw depends on the draws before it alone, so what is left is what a shorter draw would have been.
+        """
+        most = asked.max_tokens
+        if most is not None and len(completion.token_ids) > most:
+            completion = self._beginning(completion, most)
+        found = min(((at, stop) for stop in asked.stop if (at := completion.text.find(stop)) >= 0), default=None)
+        if found is None:
+            return completion, ""
+        at, stop = found
+        low, high = 1, len(completion.token_ids)
+        while low < high:
+            middle = (low + high) // 2
+            holds = stop in self._beginning(completion, middle).text
+            low, high = (low, middle) if holds else (middle + 1, high)
+        return replace(self._beginning(completion, low), text=completion.text[:at]), stop
+
+    def _beginning(self, completion: Completion, count: int) -> Completion:
+        drawn = list(zip(completion.token_ids, completion.logprobs, strict=True))[:count]
+        return completions_of(self._engine.policy.tokenizer, self._ends, [drawn])[0]
+
+
+def root_of(seed: int, revision: int) -> Key:
+    """Beginning of the keys of a gateway's draws."""
+    return key(seed, revision, "gateway")

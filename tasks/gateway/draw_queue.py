@@ -1,0 +1,89 @@
+"""The queue before an engine: prompts of many clients become its batches, and one prompt's failure is its own.
+
+An engine in this process has one set of buffers: one thread takes all prompts that wait, and draws them as one batch.
+Servers take single prompts from many threads at once (``Engine.generate``).
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import NamedTuple
+
+from coevo.models.engines.requests import Engine, Request
+from coevo.records.episode import Completion
+
+AT_ONCE = 128
+"""Threads that ask servers."""
+
+
+class _Waiting(NamedTuple):
+    """A prompt and where its completion goes."""
+
+    request: Request
+    answer: "Future[Completion]"
+
+
+class DrawQueue:
+    """Thread-safe access to an engine, in the order of the requests.
+
+    Args:
+        engine: the engine, which nothing else uses meanwhile.
+        rows: maximum prompts of a batch.
+        threads: threads that ask the engine.
+    """
+
+    def __init__(self, engine: Engine, rows: int, threads: int = 1) -> None:
+        self._engine, self._rows = engine, rows
+        self._waiting: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._threads = [Thread(target=self._work, daemon=True, name=f"draw-{each}") for each in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, requests: Sequence[Request]) -> "list[Future[Completion]]":
+        """Ask for completions; each arrives by itself, or the error of its batch does."""
+        waiting = [_Waiting(request, Future()) for request in requests]
+        for each in waiting:
+            self._waiting.put(each)
+        return [each.answer for each in waiting]
+
+    def close(self) -> None:
+        """Draw what waits, then end the threads."""
+        for _ in self._threads:
+            self._waiting.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        while (first := self._waiting.get()) is not None:
+            batch, ended = self._batch(first)
+            _answer(self._engine, batch)
+            if ended:
+                return
+
+    def _batch(self, first: _Waiting) -> tuple[list[_Waiting], bool]:
+        """Everything that waits, up to the limit, and whether the queue was closed behind it."""
+        batch = [first]
+        while len(batch) < self._rows:
+            try:
+                found = self._waiting.get_nowait()
+            except Empty:
+                break
+            if found is None:
+                return batch, True
+            batch.append(found)
+        return batch, False
+
+
+def _answer(engine: Engine, batch: Sequence[_Waiting]) -> None:
+    asked = [each for each in batch if each.answer.set_running_or_notify_cancel()]
+    if not asked:
+        return
+    try:
+        drawn = engine.generate([each.request for each in asked])
+    except BaseException as error:  # noqa: BLE001  (each of the clients gets it, and the thread takes the next)
+        for each in asked:
+            each.answer.set_exception(error)
+        return
+    for each, completion in zip(asked, drawn, strict=True):
+        each.answer.set_result(completion)

@@ -1,0 +1,275 @@
+"""Sessions that ended, one line of JSON each, on the disk before anybody hears of it.
+
+<directory>/training.jsonl    sessions that may teach, with every token
+<directory>/evaluation.jsonl  sessions of mode ``evaluation``, which teach nothing
+<directory>/opened            names of sessions that were opened; one that did not end is lost at the next start
+<directory>/lock              held by the one gateway that writes
+
+A line is appended and synced as a whole. One without its end was cut off by the death of its process, before its
+client had an answer, and is removed at the next start.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from errno import ENOSPC
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import Annotated, Literal
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from coevo.lineage.atomic_files import make_private, write_atomically
+from coevo.records.message import Message, Role
+from coevo.tasks.gateway.session_tree import DrawnTurn
+from coevo.utilities.errors import CoevoError
+
+TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+StoredNumber = Annotated[float, Field(allow_inf_nan=False)]
+BLOCK = 2**16
+"""Bytes of a file that are searched for the end of a line at once."""
+FILES = {"training": "training.jsonl", "evaluation": "evaluation.jsonl"}
+"""File of the sessions of a mode."""
+
+
+class _Stored(BaseModel):
+    """A part of a line: unknown fields and other types are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class SessionTask(_Stored):
+    """Task of a session, as retrieval needs it (``coevo.records.task.About``)."""
+
+    id: str = Field(default="", max_length=200)
+    kind: str = Field(default="", max_length=200)
+    instruction: str = Field(default="", max_length=2**16)
+    scope: str = Field(default="", max_length=200)
+
+
+class SessionOutcome(_Stored):
+    """SessionOutcome of a session, as its client reports it.
+
+    Attributes:
+        reward: return of the whole session.
+        success: whether the task was solved.
+        scores: values that the reward is made of, by name.
+    """
+
+    reward: StoredNumber
+    success: bool
+    scores: dict[Annotated[str, Field(max_length=100)], StoredNumber] = Field(default_factory=dict, max_length=100)
+
+    @property
+    def digest(self) -> str:
+        """Hash of the outcome: reported twice, it is one outcome."""
+        return sha256(self.model_dump_json().encode()).hexdigest()
+
+
+class CallRecord(_Stored):
+    """A call of a message."""
+
+    name: str
+    arguments: str
+    id: str
+
+
+class MessageRecord(_Stored):
+    """A message."""
+
+    role: Role
+    text: str
+    calls: tuple[CallRecord, ...] = Field(default=(), strict=False)
+
+    @classmethod
+    def of(cls, message: Message) -> "MessageRecord":
+        """The stored form of a message."""
+        calls = (CallRecord(name=each.name, arguments=each.arguments, id=each.id) for each in message.calls)
+        return cls(role=message.role, text=message.text, calls=tuple(calls))
+
+
+class TurnRecord(_Stored):
+    """An answer, see ``DrawnTurn``; ``parent`` is the number of the answer that its prompt continues."""
+
+    branch: int
+    parent: int | None
+    tools: str
+    messages: tuple[MessageRecord, ...] = Field(strict=False)
+    entries: tuple[str, ...] = Field(strict=False)
+    added: tuple[TokenId, ...] = Field(strict=False)
+    token_ids: tuple[TokenId, ...] = Field(strict=False)
+    logprobs: tuple[StoredNumber, ...] = Field(strict=False)
+    finished: bool
+    answer: MessageRecord
+
+
+class SessionRecord(_Stored):
+    """A session that ended; ``outcome`` is None if it was abandoned or lost."""
+
+    session: str
+    end: Literal["outcome", "abandoned", "lost"]
+    outcome: SessionOutcome | None
+    mode: Literal["training", "evaluation"]
+    group: str
+    task: SessionTask
+    policy: str
+    bank: str
+    turns: tuple[TurnRecord, ...] = Field(strict=False)
+
+    def prompt_ids(self, number: int) -> tuple[int, ...]:
+        """Token ids of the whole prompt of an answer."""
+        turn, parts = self.turns[number], [self.turns[number].added]
+        while turn.parent is not None:
+            turn = self.turns[turn.parent]
+            parts += [turn.token_ids, turn.added]
+        return tuple(index for part in reversed(parts) for index in part)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """End of a session: ``outcome``, ``abandoned`` or ``lost``, and the hash of its outcome."""
+
+    end: str
+    digest: str = ""
+
+
+class SessionStore:
+    """The sessions of one run that ended.
+
+    Args:
+        directory: created if missing; one process at a time may open it.
+
+    Attributes:
+        ended: end of each session by its name.
+        late: outcomes of this process that came after the end.
+
+    Raises:
+        CoevoError: another process has it, or a file in it is damaged.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        make_private(directory)
+        self._directory, self._writing = directory, Lock()
+        self._held = FileLock(directory / "lock", blocking=False, thread_local=False)
+        try:
+            self._held.acquire()
+        except Timeout:
+            raise CoevoError(f"{directory}: another gateway of this run is open: stop it, or use it") from None
+        self.late = 0
+        self.ended: dict[str, Ended] = {}
+        for path in (directory / name for name in FILES.values()):
+            _repair(path)
+            self.ended |= {each.session: _ended(each) for each in read_sessions(path)}
+        self._lose()
+
+    def opened(self, name: str) -> None:
+        """Note that a session is open."""
+        with self._opened.open("a", encoding="utf-8") as file:
+            file.write(f"{name}\n")
+
+    def keep(self, record: SessionRecord) -> Ended:
+        """Write a session to the disk; it is there when this returns."""
+        with self._writing:
+            _append(self._directory / FILES[record.mode], f"{record.model_dump_json()}\n")
+            self.ended[record.session] = ended = _ended(record)
+        return ended
+
+    def close(self) -> None:
+        """Let another process open it."""
+        self._held.release()
+
+    @property
+    def _opened(self) -> Path:
+        return self._directory / "opened"
+
+    def _lose(self) -> None:
+        """Count the sessions that a dead process had open as lost."""
+        if self._opened.exists():
+            whole, _, _ = self._opened.read_text(encoding="utf-8", errors="replace").rpartition("\n")
+            for name in dict.fromkeys(filter(None, whole.split("\n"))):
+                if name not in self.ended:
+                    self.keep(_lost(name))
+        write_atomically(self._opened, "")
+
+
+def read_sessions(path: Path) -> Iterator[SessionRecord]:
+    """Sessions in a file, oldest first; a last line without its end is left out.
+
+    Raises:
+        CoevoError: a line is no session.
+    """
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield SessionRecord.model_validate_json(line)
+            except ValidationError as error:
+                said = error.errors(include_url=False, include_input=False)[0]["msg"]
+                raise CoevoError(f"{path}: line {number} is no session ({said}): remove the line") from None
+
+
+def turn_records(turns: Iterable[DrawnTurn]) -> tuple[TurnRecord, ...]:
+    """Stored form of the answers of a session."""
+    return tuple(
+        TurnRecord(
+            branch=turn.branch,
+            parent=None if turn.parent is None else turn.parent.number,
+            tools=turn.tools,
+            messages=tuple(map(MessageRecord.of, turn.messages)),
+            entries=turn.entries,
+            added=tuple(turn.added),
+            token_ids=tuple(turn.token_ids),
+            logprobs=tuple(turn.logprobs),
+            finished=turn.finished,
+            answer=MessageRecord.of(turn.answer),
+        )
+        for turn in turns
+    )
+
+
+def _lost(name: str) -> SessionRecord:
+    empty: Sequence[TurnRecord] = ()
+    return SessionRecord(
+        session=name, end="lost", outcome=None, mode="training", group="", task=SessionTask(), policy="", bank="",
+        turns=tuple(empty),
+    )  # fmt: skip
+
+
+def _ended(record: SessionRecord) -> Ended:
+    return Ended(record.end, "" if record.outcome is None else record.outcome.digest)
+
+
+def _repair(path: Path) -> None:
+    """Remove a last line without its end from a file."""
+    if not path.exists():
+        return
+    with path.open("rb+") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            begin = max(0, end - BLOCK)
+            file.seek(begin)
+            if (at := file.read(end - begin).rfind(b"\n")) >= 0:
+                end = begin + at + 1
+                break
+            end = begin
+        file.truncate(end)
+        os.fsync(file.fileno())
+
+
+def _append(path: Path, line: str) -> None:
+    """Append a whole line, or nothing, to a file on the disk."""
+    with path.open("ab", buffering=0) as file:
+        before = file.seek(0, os.SEEK_END)
+        try:
+            written = file.write(line.encode())
+            if written < len(line.encode()):
+                raise OSError(ENOSPC, os.strerror(ENOSPC), str(path))
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(before)
+            raise

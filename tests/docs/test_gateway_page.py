@@ -1,0 +1,41 @@
+"""The example of docs/gateway.md, as it stands there, beside a gateway in a process of its own."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.gateway import chat_run, running
+
+from coevo.flows.gateway import dialect
+from coevo.utilities.processes import free_port
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "gateway.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_the_example_runs_and_does_what_the_page_says(tmp_path):
+    (text,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (command,) = re.findall(r"^\$ coevo gateway first (.*)$", PAGE, re.MULTILINE)
+    port = str(free_port())
+    assert command.split() == ["--port", "5006"]
+    with running(chat_run(tmp_path), "--port", port) as (gateway, _):
+        script = [sys.executable, "-c", text.replace("5006", port)]
+        here = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(script, cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        kept = gateway.kept()["monday-1"]
+    *turns, outcome = done.stdout.splitlines()
+    assert outcome == "{'session': 'monday-1', 'end': 'outcome'}"
+    assert [line.split()[0] for line in turns] == ["first@3"] * 3
+    assert (kept.group, kept.task.scope, len(kept.turns)) == ("monday", "lotus", 3)
+    assert kept.turns[0].entries
+
+
+def test_the_bounds_are_those_of_the_code():
+    stated = re.search(r"at most ([\d,]+) messages, (\d+) tools and (\d+) answers", PAGE).groups()
+    assert [int(each.replace(",", "")) for each in stated] == [dialect.MESSAGES, dialect.TOOLS, dialect.ANSWERS]

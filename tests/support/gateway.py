@@ -1,0 +1,72 @@
+"""Gateways of a small run with a random chat policy, in this process and in one of their own."""
+
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from openai import OpenAI
+from support.runs import ROOT
+from support.small_run import build
+from support.writer_models import model
+
+from coevo.flows.gateway.run_gateway import GatewaySettings, gateway_of
+from coevo.lineage.workspace import Workspace
+from coevo.models.policy.policy import save
+from coevo.tasks.gateway.session_store import FILES, read_sessions
+
+TOKENS = 24
+"""Maximum tokens of an answer."""
+SETTINGS = ("context.style=chat", f"rollout.sampling.max_new_tokens={TOKENS}")
+LISTENS = re.compile(r"Gateway of (\S+) at (http://127\.0\.0\.1:\d+)/s/SESSION/v1; its token is in (\S+)")
+
+
+def chat_run(root, name="first", template="qwen3"):
+    """A run of four revisions with a random chat policy and two lessons of the scope ``lotus``; its workspace."""
+    policy = root / "policy"
+    policy.mkdir(parents=True)
+    save(model(template, positions=4096), policy)
+    named = f"policy={{type: pretrained, path: '{policy}', dtype: float32}}"
+    return build(root / "workspace", name, overrides=[*SETTINGS, named], policy=policy).workspace.root
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A gateway as a client reaches it."""
+
+    url: str
+    token: str
+    workspace: object
+
+    def openai(self, session, token=None, **options):
+        """OpenAI's client of a session."""
+        return OpenAI(base_url=f"{self.url}/s/{session}/v1", api_key=token or self.token, max_retries=0, **options)
+
+    def kept(self, mode="training", run="first"):
+        """Sessions on the disk."""
+        return {each.session: each for each in read_sessions(self.workspace / "gateway/sessions" / run / FILES[mode])}
+
+
+@contextmanager
+def listening(workspace, **settings):
+    """A gateway in this process."""
+    with gateway_of("first", GatewaySettings(**settings), Workspace(workspace)) as served:
+        yield Reached(served.url, served.token_file.read_text(), workspace)
+
+
+@contextmanager
+def running(workspace, *options):
+    """A gateway in a process of its own, and that process, which is killed at the end."""
+    line = [sys.executable, "-P", "-m", "coevo.flows", "gateway", "first", *options, "--workspace", str(workspace)]
+    process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        found = None
+        while found is None and (said := process.stdout.readline()):
+            found = LISTENS.search(said)
+        assert found, process.stderr.read()
+        yield Reached(found[2], Path(found[3]).read_text(encoding="utf-8"), workspace), process
+    finally:
+        process.kill()
+        process.communicate()

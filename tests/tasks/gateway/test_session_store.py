@@ -1,0 +1,174 @@
+"""A session that was kept is read back as it was, whatever happens to the file behind it."""
+
+import json
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coevo.records.episode import Completion
+from coevo.records.message import Message, MessageCall
+from coevo.tasks.gateway.gateway_session import FullError, OverError, SessionLimits, Sessions
+from coevo.tasks.gateway.session_store import SessionOutcome, SessionStore, read_sessions
+from coevo.tasks.gateway.session_tree import AskedPrompt
+from coevo.utilities.errors import CoevoError
+
+WON = SessionOutcome(reward=1.0, success=True)
+
+
+STORES = {}
+
+
+def sessions(directory, limits=None, mode="training"):
+    STORES[directory] = SessionStore(directory)
+    return Sessions(STORES[directory], limits or SessionLimits(), mode, "first@3", "first@3")
+
+
+def answered(session, text="so", ids=(1, 2), logprobs=(-0.5, -0.25), calls=()):
+    messages = [Message("user", "a\u2028b")]
+    asked = AskedPrompt(session.tree.match(messages, "[]"), "[]", ("e1",), (7, 8))
+    session.tree.add(asked, Completion(ids, logprobs, text, True), Message.answer(text, calls))
+    return session
+
+
+def crash(directory):
+    """Let another process open the sessions, as the death of theirs does."""
+    STORES.pop(directory).close()
+
+
+def kept(directory, mode="training"):
+    return {each.session: each for each in read_sessions(directory / f"{mode}.jsonl")}
+
+
+TOKENS = st.lists(st.tuples(st.integers(0, 2**31 - 1), st.floats(-1e300, 0)), min_size=1, max_size=8)
+
+
+@settings(max_examples=60)
+@given(drawn=TOKENS, text=st.text(max_size=20), arguments=st.text(max_size=10))
+def test_tokens_and_log_probs_come_back_bit_by_bit(drawn, text, arguments, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("store")
+    found = sessions(directory)
+    ids, logprobs = tuple(each for each, _ in drawn), tuple(each for _, each in drawn)
+    session = answered(found.open("one"), text, ids, logprobs, (MessageCall.of("go", arguments, "c"),))
+    found.end("one", WON)()
+    crash(directory)
+    (turn,) = kept(directory)["one"].turns
+    assert (turn.token_ids, turn.logprobs, turn.added) == (ids, logprobs, (7, 8))
+    assert turn.answer.text == session.tree.turns[0].answer.text
+    assert turn.answer.calls[0].arguments == session.tree.turns[0].answer.calls[0].arguments
+
+
+@pytest.mark.parametrize("cut", [1, 20, 300])
+def test_a_line_that_was_cut_off_is_removed_and_its_session_lost(tmp_path, cut):
+    found = sessions(tmp_path)
+    for name in ("one", "two"):
+        answered(found.open(name))
+        found.end(name, WON)()
+    crash(tmp_path)
+    file = tmp_path / "training.jsonl"
+    os.truncate(file, file.stat().st_size - cut)
+    again = sessions(tmp_path)
+    assert again.counts() == {"open": 0, "outcome": 1, "abandoned": 0, "lost": 1 if cut else 0, "late": 0}
+    assert kept(tmp_path)["one"].outcome == WON
+    assert kept(tmp_path)["two"].end == "lost"
+    answered(again.open("three"))
+    again.end("three", WON)()
+    assert list(kept(tmp_path)) == ["one", "two", "three"]
+    crash(tmp_path)
+
+
+def test_what_was_open_is_lost_and_nothing_else(tmp_path):
+    found = sessions(tmp_path)
+    answered(found.open("done"))
+    found.end("done", WON)()
+    answered(found.open("flight"))
+    crash(tmp_path)
+    again = sessions(tmp_path)
+    assert again.counts()["lost"] == 1
+    assert kept(tmp_path)["done"].turns
+    with pytest.raises(OverError, match="too late"):
+        again.end("flight", WON)
+    assert again.counts()["late"] == 1
+    assert again.end("done", WON)().end == "outcome"
+    with pytest.raises(OverError, match="is over"):
+        again.open("done")
+    crash(tmp_path)
+
+
+def test_sessions_that_nobody_uses_are_abandoned(tmp_path):
+    found = sessions(tmp_path, SessionLimits(idle=-1.0))
+    with answered(found.open("idle")).drawing():
+        found.expire()
+        assert found.counts()["open"] == 1
+    found.expire()
+    assert found.counts() == {"open": 0, "outcome": 0, "abandoned": 1, "lost": 0, "late": 0}
+    assert kept(tmp_path)["idle"].outcome is None
+    crash(tmp_path)
+
+
+def test_the_number_of_open_sessions_has_a_bound(tmp_path):
+    found = sessions(tmp_path, SessionLimits(sessions=2))
+    for name in ("one", "two"):
+        answered(found.open(name))
+    with pytest.raises(FullError, match="2 sessions are open"):
+        found.open("three")
+    found.end("one", WON)()
+    assert found.open("three").name == "three"
+    crash(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "a b", "ä", "a" * 101, "\n"])
+def test_a_name_stays_below_its_directory(tmp_path, name):
+    found = sessions(tmp_path)
+    with pytest.raises(CoevoError, match="cannot name a session"):
+        found.open(name)
+    crash(tmp_path)
+
+
+def test_one_process_writes_at_a_time(tmp_path):
+    sessions(tmp_path)
+    with pytest.raises(CoevoError, match="another gateway of this run is open"):
+        SessionStore(tmp_path)
+    crash(tmp_path)
+
+
+def test_a_session_that_cannot_be_kept_stays_open(tmp_path, monkeypatch):
+    found = sessions(tmp_path)
+    answered(found.open("one"))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "full")))
+        with pytest.raises(OSError, match="full"):
+            found.end("one", WON)()
+    assert not kept(tmp_path)
+    assert found.end("one", WON)().end == "outcome"
+    assert list(kept(tmp_path)) == ["one"]
+    crash(tmp_path)
+
+
+def test_evaluation_leaves_no_trace_in_what_teaches(tmp_path):
+    found = sessions(tmp_path, mode="evaluation")
+    answered(found.open("exam"))
+    found.end("exam", WON)()
+    assert (list(kept(tmp_path)), list(kept(tmp_path, "evaluation"))) == ([], ["exam"])
+    crash(tmp_path)
+
+
+@pytest.mark.parametrize("line", ["{}", "[1]", "{", '{"session": "x"}'])
+def test_a_damaged_line_is_named(tmp_path, line):
+    (tmp_path / "training.jsonl").write_text(f"{line}\n")
+    with pytest.raises(CoevoError, match=r"training.jsonl: line 1 is no session"):
+        SessionStore(tmp_path)
+
+
+def test_token_ids_of_a_file_are_checked(tmp_path):
+    found = sessions(tmp_path)
+    answered(found.open("one"))
+    found.end("one", WON)()
+    crash(tmp_path)
+    file = tmp_path / "training.jsonl"
+    record = json.loads(file.read_text())
+    record["turns"][0]["token_ids"] = [-1, 2]
+    file.write_text(json.dumps(record) + "\n")
+    with pytest.raises(CoevoError, match="is no session"):
+        list(read_sessions(file))
