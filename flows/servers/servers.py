@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty
-from urllib.parse import urlsplit
 
 from filelock import FileLock
 
-from coevo.configs.proxies import is_here, reach_directly
+from coevo.configs.proxies import host_of, is_here, reach_directly
 from coevo.flows.servers.daemon import ensure, recorded
 from coevo.flows.servers.server_process import ServerError
 from coevo.flows.servers.server_secret import VARIABLE, health_of, home, secret_of
@@ -119,7 +118,8 @@ def use_prefect(workspace: Path) -> str:
     Raises:
         ServerError: the server did not start.
     """
-    named = urlsplit(os.environ.get("PREFECT_API_URL", "")).hostname or ""
+    url = os.environ.get("PREFECT_API_URL")
+    named = host_of(url, "PREFECT_API_URL") if url else ""
     reach_directly(*([named] if is_here(named) else []))
     os.environ |= CLIENT
     if not os.environ.get("PREFECT_API_URL"):
