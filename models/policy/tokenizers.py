@@ -11,7 +11,14 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from coevo.configs.policy_config import PolicyConfig, ScratchPolicyConfig
-from coevo.models.policy.foreign import check_alone, check_settings, check_weights, folder_of, malformed
+from coevo.models.policy.foreign import (
+    check_alone,
+    check_settings,
+    check_tokenizer,
+    check_weights,
+    folder_of,
+    malformed,
+)
 from coevo.models.policy.stored import check_stored
 from coevo.utilities.errors import CoevoError
 
@@ -102,6 +109,7 @@ def tokenizer_of(policy: PolicyConfig, vocabulary: Sequence[str]) -> Any:
         return word_tokenizer(vocabulary)
     check_settings(policy.path)
     check_weights(policy.path)
+    check_tokenizer(policy.path)
     check_alone(policy.path)
     try:
         found = AutoTokenizer.from_pretrained(policy.path, local_files_only=True, trust_remote_code=False)
