@@ -60,6 +60,10 @@ PAGES = {
 and no jobs, which would take eight more processes and a gigabyte."""
 
 
+UNSUITABLE = ("Failed to reach API at ", "Found incompatible versions: ")
+"""What Prefect's client says of a server that it cannot ask for its version, or that has another."""
+
+
 def ensure_prefect(workspace: Path) -> str:
     """API URL of the Prefect server, started if none is named or running.
 
@@ -162,13 +166,19 @@ def prefect_in_use(then: str = "committed data is safe, repeat the command") -> 
 
     try:
         yield
-    except TransportError as error:
+    except (TransportError, HTTPStatusError, RuntimeError) as error:
+        cause = error.__cause__ if str(error).startswith(UNSUITABLE) else error
+        if isinstance(cause, HTTPStatusError):
+            if (first := _unreported(error)) is not None:
+                raise first from None
+            raise _refused(cause.response.status_code, then) from error
+        if cause is error and not isinstance(error, TransportError):
+            raise
         drop_events()
-        raise gone(then) from error
-    except HTTPStatusError as error:
-        if (first := _unreported(error)) is not None:
-            raise first from None
-        raise _refused(error.response.status_code, then) from error
+        if isinstance(cause, TransportError):
+            raise gone(then) from error
+        url = os.environ["PREFECT_API_URL"]
+        raise ServerError(f"{url} is no Prefect server of a version that fits: correct PREFECT_API_URL") from error
 
 
 def going_on(run: str) -> str:
