@@ -61,7 +61,7 @@ and no jobs, which would take eight more processes and a gigabyte."""
 
 
 UNSUITABLE = ("Failed to reach API at ", "Found incompatible versions: ")
-"""What Prefect's client says of a server that it cannot ask for its version, or that has another."""
+"""First words of what Prefect says of a server that it cannot ask for its version, or that has another."""
 
 
 def ensure_prefect(workspace: Path) -> str:

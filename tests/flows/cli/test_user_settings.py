@@ -70,7 +70,7 @@ def test_a_variable_that_prefect_cannot_read_is_one_line_that_names_it(small_wor
 
 
 def refused(field, settings="APISettings"):
-    """What pydantic raises for a field of some settings, or for the whole of them."""
+    """Error of pydantic for a field of some settings, or for the whole of them."""
     made = create_model(settings, **({field: (int, ...)} if field else {"__base__": Whole}))
     with pytest.raises(ValidationError) as caught:
         made(**({field: "x"} if field else {"a": 1}))
