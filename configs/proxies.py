@@ -7,7 +7,8 @@ and each of them knows other forms of addresses.
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -19,6 +20,9 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 EXCEPT = ("no_proxy", "NO_PROXY")
 HERE = ("127.0.0.1", "localhost")
 """Addresses of servers that coevo starts."""
+
+SOCKS = {"socksio": "socksio", "socks": "PySocks"}
+"""Packages for SOCKS proxies, that of HTTPX and that of Requests, by the module that each brings."""
 _NUMBER = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}")
 
 
@@ -34,23 +38,58 @@ def reach_directly(*hosts: str) -> None:
         CoevoError: an address or a proxy has no meaning, or needs a package that is missing; names the variable.
     """
     check_proxies()
-    known = [_entry(each, name) for name in EXCEPT for each in re.split(r"[\s,]+", os.environ.get(name, "")) if each]
-    # Beside others, some clients do not know the entry for all.
-    merged = ["*"] if "*" in known else dict.fromkeys([*known, *HERE, *hosts])
-    os.environ |= dict.fromkeys(EXCEPT, ",".join(merged))
+    _except(*hosts)
 
 
-def check_proxies() -> None:
-    """Check that clients can read the proxies of the environment.
+def host_of(url: str, setting: str) -> str:
+    """Host of a server's address. Raises ``CoevoError``, which names the setting, if it has none."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return parts.hostname
+    except ValueError:
+        pass
+    raise CoevoError(f"{setting} is not an address: set one such as http://host:5000")
+
+
+def reach(url: str, setting: str, by_requests: bool) -> bool:
+    """Prepare the environment for requests to a server that a setting names; return True if no proxy gets them.
+
+    None gets those to this machine under any name, nor those to a host that the user excepts: not every library knows
+    networks and wildcards, so that the host itself is added to the exceptions.
+
+    Args:
+        url: address of the server.
+        setting: its name in messages.
+        by_requests: True if Requests sends them; False for a library without SOCKS that ignores ``all_proxy``.
+
+    Raises:
+        CoevoError: the address has no meaning, or the proxy on the way cannot be used; names the setting or variable.
+    """
+    host = host_of(url, setting)
+    past = is_here(host) or any(_covers(entry, host) for entry in _exceptions())
+    if not past:
+        names = [f"{urlsplit(url).scheme}_proxy", "all_proxy"]
+        used = [name for name in names if os.environ.get(_spelt(name))]
+        check_proxies(used[:1] if by_requests else names[:1], "socks" if by_requests else "")
+    _except(*([host] if past else []))
+    return past
+
+
+def check_proxies(names: Iterable[str] = PROXIES, socks: str = "socksio") -> None:
+    """Check that a library can use the proxies of the environment.
+
+    Args:
+        names: lower-case variables that it reads.
+        socks: module by which it speaks to SOCKS proxies; empty if it does not.
 
     Raises:
         CoevoError: a proxy has no meaning, or needs a package that is missing; names the variable, not what may be a
             password in it.
     """
-    for name in PROXIES:
-        used = name if name in os.environ else name.upper()
+    for used in map(_spelt, names):
         if value := os.environ.get(used, ""):
-            problem = _problem(value)
+            problem = _problem(value, socks)
             if problem:
                 raise CoevoError(f"{used} {problem}, or unset it")
 
@@ -64,15 +103,45 @@ def is_here(host: str) -> bool:
     return address.is_loopback or address.is_unspecified or f"{address}" in _own_addresses()
 
 
-def _problem(value: str) -> str:
+def _spelt(name: str) -> str:
+    """Spelling of a variable that libraries read."""
+    return name if name in os.environ else name.upper()
+
+
+def _exceptions() -> list[str]:
+    """Entries of both spellings."""
+    return [_entry(each, name) for name in EXCEPT for each in re.split(r"[\s,]+", os.environ.get(name, "")) if each]
+
+
+def _except(*hosts: str) -> None:
+    known = _exceptions()
+    # Beside others, some clients do not know the entry for all.
+    merged = ["*"] if "*" in known else dict.fromkeys([*known, *HERE, *hosts])
+    os.environ |= dict.fromkeys(EXCEPT, ",".join(merged))
+
+
+def _covers(entry: str, host: str) -> bool:
+    """Report whether an exception is a host, a domain above it, or a network around it; ports do not count."""
+    bare = entry.removeprefix("all://").lower()
+    address = _address(host.lower())
+    with suppress(ValueError):
+        if address is not None:
+            return bare == "*" or address in ip_network(re.sub(r"[\[\]]", "", bare), strict=False)
+    name = bare.partition(":")[0].lstrip(".")
+    return bare == "*" or (bool(name) and f".{host.lower()}".endswith(f".{name}"))
+
+
+def _problem(value: str, socks: str) -> str:
     """Problem of a proxy with its remedy; empty if there is none."""
     try:
         parts = urlsplit(value if "://" in value else f"http://{value}")
-        good = bool(parts.hostname) and (parts.port or 1) > 0 and not re.search(r"[\s\x00-\x20\x7f]", value)
+        good = bool(parts.hostname) and parts.port != 0 and not re.search(r"[\s\x00-\x20\x7f]", value)
     except ValueError:
         good = False
     if good and parts.scheme in ("socks5", "socks5h"):
-        return "" if find_spec("socksio") else "names a SOCKS proxy, which needs the package socksio: install it"
+        if not socks:
+            return "names a SOCKS proxy, which cannot be used here: set one such as http://host:3128"
+        return "" if find_spec(socks) else f"names a SOCKS proxy, which needs the package {SOCKS[socks]}: install it"
     if good and parts.scheme not in ("http", "https"):
         return f"names a proxy of kind {parts.scheme[:20]!a}: set one such as http://host:3128"
     return "" if good else "is no address of a proxy: set one such as http://host:3128 or http://[::1]:3128"
@@ -90,11 +159,13 @@ def _entry(text: str, name: str) -> str:
                 ip_address(bare)
             return f"all://[{bare}]/{size}" if slash else bare
         parts = urlsplit(text if "://" in text else f"all://{text}")
-        good = text.isascii() and (text.startswith((".", "*")) or bool(parts.hostname)) and (parts.port or 1) > 0
+        good = text.isascii() and (text.startswith((".", "*")) or bool(parts.hostname)) and parts.port != 0
     except ValueError:
         good = False
     if not good:
         raise CoevoError(f"{name} has {text[:60]!a}, which is no host, address or network: correct it")
+    if text.startswith("*."):
+        return text[1:]  # not every client knows the star
     return f"all://{text}" if text.startswith("[") else text
 
 

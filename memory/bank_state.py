@@ -207,4 +207,4 @@ class BankState:
 
 
 def _in_order(look: Verdict) -> tuple[float, ...]:
-    return look.revision, look.pairs, look.difference, look.stderr, look.bound or 0.0
+    return look.revision, look.pairs, look.difference, look.stderr, look.bound or 0.0, look.seen_share or 0.0

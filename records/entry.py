@@ -118,6 +118,8 @@ class Verdict:
         bound: bound of the gain over all measurements of the lesson's life, see ``coevo.memory.admission.evidence``:
             of a candidate the lower one, of an entry left out the upper one. None where it was not asked for, and where
             too many pairs were lost.
+        seen_share: of a candidate on trial, the share of the episodes with it in the bank that saw it in a prompt. None
+            where it was replayed.
     """
 
     revision: int
@@ -130,6 +132,7 @@ class Verdict:
     pairs: int
     delta: float
     bound: float | None = None
+    seen_share: float | None = None
 
     @property
     def interval(self) -> tuple[float, float]:

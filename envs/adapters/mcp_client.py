@@ -219,7 +219,7 @@ class HttpTransport:
     """
 
     def __init__(self, url: str, token: str) -> None:
-        self._url, self._opener = url, opener_of(url)
+        self._url, self._opener = url, opener_of(url, "env.url")
         self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from coevo.configs.proxies import is_here
+from coevo.configs.proxies import reach
 from coevo.envs.adapters.episode_parts import OPEN, bounded, facts_or_refusal, shown
 from coevo.envs.base import Step
 from coevo.envs.rows.judge_reward import opener_of
@@ -83,7 +83,7 @@ class OpenEnvSimulator:
     def _schema(self) -> _ActionSchema:
         url = self.settings["url"].rstrip("/")
         try:
-            with opener_of(url).open(f"{url}/schema", timeout=CONNECT_TIMEOUT_S) as response:
+            with opener_of(url, "env.url").open(f"{url}/schema", timeout=CONNECT_TIMEOUT_S) as response:
                 return _Schemas.model_validate_json(response.read(MAX_MESSAGE_BYTES)).action
         except ValidationError:
             raise CoevoError(f"env.url={url}: it sends no schema of actions: name a server of OpenEnv") from None
@@ -224,7 +224,7 @@ def _connected(url: str) -> Any:
             address,
             max_size=MAX_MESSAGE_BYTES,
             open_timeout=CONNECT_TIMEOUT_S,
-            proxy=None if is_here(parts.hostname or "") else True,
+            proxy=None if reach(url, "env.url", by_requests=False) else True,
         )
     except (OSError, WebSocketException) as error:
         raise CoevoError(

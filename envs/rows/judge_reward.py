@@ -1,6 +1,7 @@
 """A judge: a model at an endpoint that answers a question about an answer with a number, and nothing else.
 
-Requests go to the configured address alone: redirections are refused, and a proxy is passed by on this machine.
+Requests go to the configured address alone: redirections are refused, and a proxy is passed by on this machine and
+where the user excepts the address.
 """
 
 import asyncio
@@ -14,17 +15,18 @@ from http.client import HTTPException, HTTPMessage
 from time import sleep
 from typing import IO, Any
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from pydantic import BaseModel, Field, ValidationError
 
-from coevo.configs.proxies import is_here
+from coevo.configs.proxies import reach
 from coevo.configs.rows_config import PLACES, JudgeRewardConfig
 from coevo.utilities.errors import CoevoError
 
 MAX_RESPONSE_BYTES = 2**20
 """Most bytes of a response."""
+ADDRESS = "env.reward: url of the judge"
+"""Setting of the address, in messages."""
 NUMBER = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})")
 """Form of a reply, without blanks around it."""
 RETRY_INTERVAL_S = 0.2
@@ -62,7 +64,7 @@ class _NoRedirection(HTTPRedirectHandler):
 
 def judge_of(config: JudgeRewardConfig, key: str) -> Callable[[str, Mapping[str, Any]], Awaitable[float]]:
     """Coroutine function that asks for the value of an answer to a row; ``key`` is the API key, or empty."""
-    opener, threads = opener_of(config.url), ThreadPoolExecutor(config.concurrency)
+    opener, threads = opener_of(config.url, ADDRESS), ThreadPoolExecutor(config.concurrency)
 
     async def judge(answer: str, row: Mapping[str, Any]) -> float:
         asked = partial(_asked, config, opener, key, question(config.prompt, answer, row))
@@ -72,7 +74,12 @@ def judge_of(config: JudgeRewardConfig, key: str) -> Callable[[str, Mapping[str,
 
 
 def judge_key(config: JudgeRewardConfig) -> str:
-    """API key in the environment; empty for an endpoint without keys. Raises ``JudgeError`` if there is none."""
+    """API key in the environment; empty for an endpoint without keys.
+
+    Raises:
+        CoevoError: there is none, the address has no meaning, or the proxy on the way cannot be used.
+    """
+    reach(config.url, ADDRESS, by_requests=False)
     if config.key is None:
         return ""
     key = os.environ.get(config.key, "")
@@ -113,10 +120,15 @@ def number_in(body: bytes) -> float:
     return float(text)
 
 
-def opener_of(url: str) -> OpenerDirector:
-    """Opener for one address: it follows no redirection, and passes proxies by on this machine."""
-    host = urlsplit(url).hostname or ""
-    return build_opener(_NoRedirection, *([ProxyHandler({})] if is_here(host) else []))
+def opener_of(url: str, setting: str) -> OpenerDirector:
+    """Opener for one address: it follows no redirection, and passes proxies by on this machine and where users say so.
+
+    Args:
+        url: the address.
+        setting: that has it, for messages.
+    """
+    direct = reach(url, setting, by_requests=False)
+    return build_opener(_NoRedirection, *([ProxyHandler({})] if direct else []))
 
 
 def _asked(config: JudgeRewardConfig, opener: OpenerDirector, key: str, text: str) -> float:

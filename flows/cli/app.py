@@ -1,6 +1,7 @@
 """The ``coevo`` command."""
 
 import faulthandler
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -121,11 +122,22 @@ def _run(arguments: Sequence[str]) -> None:
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except Exception as error:
-        said = fault(error) or missing_extra(error) or part_fault(error)
+        said = fault(error) or missing_extra(error) or _misread(error) or part_fault(error)
         if said is None:
             raise
         _stop(said)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _misread(error: Exception) -> str | None:
+    """Message for a variable of the environment that Prefect cannot read; None for every other error."""
+    settings = str(getattr(error, "title", ""))
+    if not (settings.endswith("Settings") and type(error).__module__.startswith("pydantic")):
+        return None
+    first = error.errors()[0]  # type: ignore[attr-defined]
+    ends = "_".join(("", *map(str, first["loc"]))).upper() or "_API_URL"
+    named = [name for name in sorted(os.environ) if name.startswith("PREFECT_") and name.endswith(ends)]
+    return f"Prefect cannot read {' or '.join(named) or 'its profile'} ({first['msg'][:160]}): correct it"
 
 
 def _command(error: typer.TyperException) -> str:

@@ -18,6 +18,7 @@ def verdict_row(judged: "Judged", history: Sequence[Manifest]) -> dict[str, Any]
 
     ``confidence`` is the setting of the revision's configuration, ``bound`` the lower bound over all measurements of
     the lesson, which had to exceed ``delta`` (None if too many pairs were lost). Both are None without a confidence.
+    ``seen_share`` is the share of the episodes with the candidate that saw it; None unless it was on trial.
 
     Args:
         judged: the batch.
@@ -39,6 +40,7 @@ def verdict_row(judged: "Judged", history: Sequence[Manifest]) -> dict[str, Any]
         "reward_without": verdict.reward_without,
         "pairs": verdict.pairs,
         "delta": verdict.delta,
+        "seen_share": verdict.seen_share,
         **_bounded(judged, history[verdict.revision].state["config"]),
     }
 
@@ -49,9 +51,10 @@ def _bounded(judged: "Judged", config: dict[str, Any]) -> dict[str, float | None
     return {"confidence": confidence, "bound": None if confidence is None else judged.verdict.bound}
 
 
-def with_bound(columns: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """Columns of a table of verdicts, with confidence and bound if any row has them."""
-    return columns if all(row["confidence"] is None for row in rows) else (*columns, "confidence", "bound")
+def verdict_columns(columns: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Columns of a table of verdicts, with confidence and bound, and with the share of trials, if any row has them."""
+    bounded = ("confidence", "bound") if any(row["confidence"] is not None for row in rows) else ()
+    return (*columns, *bounded, *(("seen_share",) if any(row["seen_share"] is not None for row in rows) else ()))
 
 
 def credit_row(left_out: "Judged") -> dict[str, Any]:

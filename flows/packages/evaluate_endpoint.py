@@ -7,9 +7,8 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
 
-from coevo.configs.proxies import check_proxies, is_here
+from coevo.configs.proxies import reach
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
@@ -87,11 +86,9 @@ class ServedPlayer(Playing):
 
 
 def _opener(url: str) -> urllib.request.OpenerDirector:
-    """Opener that uses the proxies of the environment, but for this machine, whose ports they cannot reach."""
-    if is_here(urlsplit(url).hostname or ""):
-        return urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    check_proxies()
-    return urllib.request.build_opener()
+    """Opener that uses the proxies of the environment, but not for this machine and the user's exceptions."""
+    direct = reach(url, "--endpoint", by_requests=False)
+    return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if direct else []))
 
 
 def _answer(reply: Mapping[str, Any]) -> Answer:

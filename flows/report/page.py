@@ -29,8 +29,8 @@ from coevo.flows.history.verdicts import (
     RULING_COLUMNS,
     ruling_cells,
     ruling_row,
+    verdict_columns,
     verdict_row,
-    with_bound,
     with_credit,
 )
 from coevo.flows.report.charts import WIDTH, Plot, Scale, across, upwards
@@ -265,7 +265,7 @@ def verdict_rows(facts: ReportData) -> tuple[tuple[str, ...], list[ReportRow]]:
         for judged in reversed(facts.judged)
         if judged.candidates
     ]
-    return with_bound(VERDICT_COLUMNS, found), found
+    return verdict_columns(VERDICT_COLUMNS, found), found
 
 
 def ruling_rows(facts: ReportData) -> list[ReportRow]:

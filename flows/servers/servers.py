@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty
-from urllib.parse import urlsplit
 
 from filelock import FileLock
 
-from coevo.configs.proxies import is_here, reach_directly
+from coevo.configs.proxies import host_of, is_here, reach_directly
 from coevo.flows.servers.daemon import ensure, recorded
 from coevo.flows.servers.server_process import ServerError
 from coevo.flows.servers.server_secret import VARIABLE, health_of, home, secret_of
@@ -59,6 +58,10 @@ PAGES = {
 }
 """Settings of MLflow's server: its own check of Host and Origin behind the guard's, whatever the user's environment;
 and no jobs, which would take eight more processes and a gigabyte."""
+
+
+UNSUITABLE = ("Failed to reach API at ", "Found incompatible versions: ")
+"""First words of what Prefect says of a server that it cannot ask for its version, or that has another."""
 
 
 def ensure_prefect(workspace: Path) -> str:
@@ -119,7 +122,8 @@ def use_prefect(workspace: Path) -> str:
     Raises:
         ServerError: the server did not start.
     """
-    named = urlsplit(os.environ.get("PREFECT_API_URL", "")).hostname or ""
+    url = os.environ.get("PREFECT_API_URL")
+    named = host_of(url, "PREFECT_API_URL") if url else ""
     reach_directly(*([named] if is_here(named) else []))
     os.environ |= CLIENT
     if not os.environ.get("PREFECT_API_URL"):
@@ -162,13 +166,19 @@ def prefect_in_use(then: str = "committed data is safe, repeat the command") -> 
 
     try:
         yield
-    except TransportError as error:
+    except (TransportError, HTTPStatusError, RuntimeError) as error:
+        cause = error.__cause__ if str(error).startswith(UNSUITABLE) else error
+        if isinstance(cause, HTTPStatusError):
+            if (first := _unreported(error)) is not None:
+                raise first from None
+            raise _refused(cause.response.status_code, then) from error
+        if cause is error and not isinstance(error, TransportError):
+            raise
         drop_events()
-        raise gone(then) from error
-    except HTTPStatusError as error:
-        if (first := _unreported(error)) is not None:
-            raise first from None
-        raise _refused(error.response.status_code, then) from error
+        if isinstance(cause, TransportError):
+            raise gone(then) from error
+        url = os.environ["PREFECT_API_URL"]
+        raise ServerError(f"{url} is no Prefect server of a version that fits: correct PREFECT_API_URL") from error
 
 
 def going_on(run: str) -> str:

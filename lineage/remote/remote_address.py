@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from coevo.configs.proxies import reach
 from coevo.lineage.names import RUN
 from coevo.lineage.remote.local_remote import LocalStore
 from coevo.lineage.remote.remote_store import LIMIT, Overtaken, SmallFile, Store, one_line
@@ -134,7 +135,20 @@ def _file_system() -> Any:
     except ImportError:
         raise CoevoError("s3:// needs the extra s3: pip install 'coevo[s3]', or name a local path") from None
     wrapped = S3FileSystem(**TIMEOUTS)
+    if _reached_directly():
+        wrapped.fs_args["config_kwargs"]["proxies"] = {}
     # s3fs also retries: five times five attempts would take minutes to report a dead server.
     wrapped.fs_args["config_kwargs"]["retries"] = {"total_max_attempts": 1}
     wrapped.fs.retries = 4
     return wrapped
+
+
+def _reached_directly() -> bool:
+    """Report whether requests go past the environment's proxies; AWS's own servers are elsewhere."""
+    from botocore.configprovider import ConfiguredEndpointProvider
+    from botocore.session import Session
+
+    found = Session()
+    profile, known = found.get_scoped_config(), found.full_config
+    url = ConfiguredEndpointProvider(known, profile, "s3").provide() or "https://s3.amazonaws.com"
+    return reach(url, "AWS_ENDPOINT_URL", by_requests=False)

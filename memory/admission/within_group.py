@@ -63,7 +63,7 @@ class WithinGroupAdmission:
         looks, span = library.admission.looks(candidate.id), library.admission.span
         verdict = judge([candidate], rewards, self._config, revision, looks, span)
         verdict = verdict if trial.seen_share > 0 else replace(verdict, admitted=False, bound=None)
-        return Judged(verdict, (candidate,))
+        return Judged(replace(verdict, seen_share=trial.seen_share), (candidate,))
 
 
 def _figures(judged: Sequence[Judged], over: Sequence[OnTrial]) -> dict[str, float]:

@@ -22,8 +22,8 @@ STATS = pa.schema(
     ]
 )
 
-UNBOUNDED = -inf
-"""Stands for a verdict without a bound: tables hold no nulls, and NaN would differ from itself."""
+OPTIONAL, ABSENT = ("bound", "seen_share"), -inf
+"""Columns of what a verdict may lack, and the number there: tables hold no nulls, and NaN would differ from itself."""
 VERDICTS = pa.schema(
     [
         ("id", pa.string()),
@@ -37,6 +37,7 @@ VERDICTS = pa.schema(
         ("pairs", pa.int32()),
         ("delta", pa.float64()),
         ("bound", pa.float64()),
+        ("seen_share", pa.float64()),
     ]
 )
 
@@ -163,8 +164,8 @@ def _cluster_row(cluster: Cluster) -> dict[str, Any]:
 
 
 def _verdict_row(judged: Judged) -> dict[str, Any]:
-    bound = UNBOUNDED if judged.verdict.bound is None else judged.verdict.bound
-    row = asdict(judged.verdict) | {"candidates": [asdict(entry) for entry in judged.candidates], "bound": bound}
+    row = asdict(judged.verdict) | {"candidates": [asdict(entry) for entry in judged.candidates]}
+    row |= {name: ABSENT for name in OPTIONAL if row[name] is None}
     # A revision may judge several batches, so the id of a batch is a hash of its row.
     name = content_hash(pa.Table.from_pylist([{"id": "", **row}], schema=VERDICTS))[:12]
     return {"id": name, **row}
@@ -176,6 +177,6 @@ def _in_order(table: pa.Table) -> list[dict[str, Any]]:
 
 def _judged(row: dict[str, Any]) -> Judged:
     candidates = tuple(table_to_entries(pa.Table.from_pylist(row["candidates"], schema=ENTRIES)))
-    fields = {name: row[name] for name in VERDICTS.names if name not in ("id", "candidates")}
-    fields["bound"] = None if row["bound"] == UNBOUNDED else row["bound"]
+    fields = {name: row[name] for name in VERDICTS.names if name not in ("id", "candidates", *OPTIONAL)}
+    fields |= {name: row[name] for name in OPTIONAL if row.get(name, ABSENT) != ABSENT}
     return Judged(Verdict(candidates=tuple(entry.id for entry in candidates), **fields), candidates)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from coevo.models.policy.bounded_trial import try_tokenizer
+
 DESCRIPTION = "endpoint.json"
 """File of a policy behind an endpoint, in place of its weights."""
 Decode = Callable[[Sequence[int]], str | None]
@@ -33,7 +35,7 @@ class Decoder:
             return None
 
     def _opened(self) -> Any:
-        """The tokenizer; None where its file is missing, as while a commit replaces it, or malformed."""
+        """The tokenizer; None where its file is missing, while a commit replaces it, malformed or without measure."""
         if (self._policy / DESCRIPTION).is_file():
             from coevo.models.policy.tokenizers import MessageTokens  # takes a second to import
 
@@ -41,7 +43,8 @@ class Decoder:
         from tokenizers import Tokenizer
 
         try:
-            return Tokenizer.from_str((self._policy / "tokenizer.json").read_text(encoding="utf-8"))
+            file = self._policy / "tokenizer.json"
+            return Tokenizer.from_str(file.read_text(encoding="utf-8")) if try_tokenizer(file) is None else None
         except Exception as error:
             if isinstance(error, OSError | ValueError) or type(error) is Exception:  # the library's own are bare
                 return None

@@ -13,6 +13,7 @@ from textwrap import shorten
 from typing import Any, get_args
 
 from coevo.configs.policy_config import PretrainedPolicyConfig
+from coevo.models.policy.bounded_trial import try_tokenizer
 from coevo.utilities.errors import CoevoError
 
 PRECISIONS = get_args(PretrainedPolicyConfig.model_fields["dtype"].annotation)
@@ -25,6 +26,8 @@ IMPORTING = ("auto_mapping", "megatron_config")
 """Settings of adapters that name modules to import."""
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
 WEIGHTS = "*.safetensors"
+MAX_SETTINGS_BYTES = 2**25
+"""Maximum bytes of settings, or of the index of weights; one with 140,000 tensors has 2^24."""
 HUB = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 """Names of models on the hub: ``organization/model``."""
 
@@ -47,6 +50,18 @@ def check_settings(path: str) -> None:
                 f"model {path!r} needs code of its own ({file.name}: {named}), which coevo does not run: name a model "
                 f"that transformers knows, or remove {named} where it does"
             )
+
+
+def check_tokenizer(path: str) -> None:
+    """Check that a model's tokenizer, if it is here, encodes text in bounded time and memory.
+
+    Raises:
+        CoevoError: it does not, or is too large.
+    """
+    file = (folder_of(path) or Path(path)) / "tokenizer.json"
+    fault = try_tokenizer(file)
+    if fault is not None:
+        raise CoevoError(f"{file}: cannot be used, it {fault}: take it from the model again, or name another one")
 
 
 def check_weights(path: str) -> None:
@@ -176,9 +191,11 @@ def weights_at(path: Path) -> Path:
 
 
 def settings_of(file: Path) -> dict[str, Any]:
-    """Read a model's file of settings; empty if there is none. Raises ``CoevoError`` if it is no JSON object."""
+    """Read a model's settings or index; empty if there is none. Raises ``CoevoError`` if large or no JSON object."""
     if not file.is_file():
         return {}
+    if file.stat().st_size > MAX_SETTINGS_BYTES:
+        raise CoevoError(f"{file}: has {file.stat().st_size} bytes, of which a model needs few: take it from it again")
     try:
         settings = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

@@ -49,6 +49,7 @@ from coevo.models.policy.foreign import (
     check_adapters,
     check_alone,
     check_settings,
+    check_tokenizer,
     check_weights,
     folder_of,
     named_base,
@@ -307,6 +308,8 @@ def _model(path: str, dtype: Any = "auto") -> Any:
 def _read(kind: Any, path: str, **options: Any) -> Any:
     """Load a ``kind`` of object from a path on this machine."""
     check_settings(path)
+    if kind is AutoTokenizer:
+        check_tokenizer(path)
     try:
         return kind.from_pretrained(path, local_files_only=True, trust_remote_code=False, **options)
     except Exception as error:  # noqa: BLE001  (Transformers raises whatever a malformed file leads to)

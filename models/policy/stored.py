@@ -66,9 +66,11 @@ def _files(folder: Path) -> list[Path]:
     if not isinstance(places, dict):
         raise CoevoError(f"{index}: has no weight_map: download the model again")
     names = sorted(set(map(str, places.values())))
-    absent = [name for name in names if not (folder / name).is_file()]
-    if absent:
-        raise CoevoError(f"{folder}: {absent[0]} is missing, which {INDEX} names: download the model again")
+    absent = next((name for name in names if not (folder / name).is_file()), None)
+    if absent is not None:
+        raise CoevoError(
+            f"{folder}: {ascii(absent)[1:-1][:100]} is missing, which {INDEX} names: download the model again"
+        )
     return [folder / name for name in names]
 
 

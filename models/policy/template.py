@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from coevo.models.answers.call_tools import wrapped
-from coevo.models.policy.template_trial import try_out
+from coevo.models.policy.bounded_trial import try_out
 from coevo.models.policy.tokenizers import MARKED, TEMPLATE
 from coevo.utilities.errors import CoevoError
 

@@ -12,7 +12,14 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from coevo.configs.policy_config import EndpointPolicyConfig, PolicyConfig, ScratchPolicyConfig
-from coevo.models.policy.foreign import check_alone, check_settings, check_weights, folder_of, malformed
+from coevo.models.policy.foreign import (
+    check_alone,
+    check_settings,
+    check_tokenizer,
+    check_weights,
+    folder_of,
+    malformed,
+)
 from coevo.models.policy.stored import check_stored
 from coevo.records.writing import BYTES
 from coevo.utilities.errors import CoevoError
@@ -155,6 +162,7 @@ def tokenizer_of(policy: PolicyConfig, vocabulary: Sequence[str]) -> Any:
         return MessageTokens()
     check_settings(policy.path)
     check_weights(policy.path)
+    check_tokenizer(policy.path)
     check_alone(policy.path)
     try:
         found = AutoTokenizer.from_pretrained(policy.path, local_files_only=True, trust_remote_code=False)

@@ -1,7 +1,9 @@
 """Proxies of the environment: the user's exceptions stay, this machine is one, and what is wrong is one line."""
 
+import importlib.util
 import os
 import socket
+from itertools import product
 
 import httpx
 import httpx2
@@ -10,9 +12,10 @@ from support.completions import completions, said
 from support.writer_models import question
 
 from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
-from coevo.configs.proxies import check_proxies, is_here, reach_directly
+from coevo.configs.proxies import check_proxies, is_here, reach, reach_directly
 from coevo.models.writer_models.connection import check_address
 from coevo.models.writer_models.endpoint_writer_model import EndpointWriterModel
+from coevo.tasks.publish.mlflow.tracking_store import TrackingError, reached, tracking_store
 from coevo.utilities.errors import CoevoError
 
 NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -33,7 +36,8 @@ MERGED = {
     "lower case": ({"no_proxy": "corp.example"}, "corp.example,127.0.0.1,localhost"),
     "both": ({"no_proxy": "a.example", "NO_PROXY": "b.example,a.example"}, "a.example,b.example,127.0.0.1,localhost"),
     "blanks": ({"NO_PROXY": " a.example, b.example\tc.example,,"}, "a.example,b.example,c.example,127.0.0.1,localhost"),
-    "networks": ({"NO_PROXY": "10.0.0.0/8,.corp,*.lan,h:8080"}, "10.0.0.0/8,.corp,*.lan,h:8080,127.0.0.1,localhost"),
+    "networks": ({"NO_PROXY": "10.0.0.0/8,.corp,h:8080"}, "10.0.0.0/8,.corp,h:8080,127.0.0.1,localhost"),
+    "a star, which not every client knows": ({"NO_PROXY": "*.lan"}, ".lan,127.0.0.1,localhost"),
     "all": ({"NO_PROXY": "a.example,*"}, "*"),
     "IPv6": ({"NO_PROXY": "[::1],fd00::5"}, "::1,fd00::5,127.0.0.1,localhost"),
     "an IPv6 network": ({"NO_PROXY": "fd00::/8"}, "all://[fd00::]/8,127.0.0.1,localhost"),
@@ -148,3 +152,117 @@ def test_the_users_exceptions_hold_after_servers_were_started(spelling, entry, m
         other = EndpointWriterModelConfig(type="endpoint", url="http://elsewhere.example/v1", model="m", retries=0)
         ((_, reply),) = EndpointWriterModel(other, pytest.fail).replies([question()])
         assert reply.text == ("" if entry == "*" else "of the proxy")
+
+
+PAST = {
+    "intern.example": ("intern.example", "INTERN.example", "a.intern.example"),
+    ".example": ("example", "a.example", "a.b.example"),
+    "*.example": ("a.example", "a.b.EXAMPLE"),
+    "intern.example:5000": ("intern.example",),
+    "all://intern.example": ("intern.example",),
+    "10.0.0.0/8": ("10.0.0.1", "10.255.255.255", "[::ffff:10.1.2.3]"),
+    "10.1.2.3": ("10.1.2.3",),
+    "fd00::/8": ("[fd00::5]", "[fdff::1]"),
+    "[fd00::5]": ("[fd00::5]", "[FD00:0::5]"),
+    "a.invalid,10.0.0.0/24": ("10.0.0.9", "a.invalid"),
+    "*": ("a.example", "10.0.0.1", "[fd00::5]"),
+}
+THROUGH = {
+    "intern.example": ("example", "xintern.example", "intern.example.com"),
+    ".example": ("xexample", "example.com"),
+    "10.0.0.0/8": ("11.0.0.1", "a10.0.0.1", "10.0.0.1.example", "[fd00::5]"),
+    "10.1.2.3": ("10.1.2.30", "110.1.2.3"),
+    "fd00::/8": ("[fe00::5]", "fd00.example", "10.0.0.1"),
+    "": ("a.example",),
+}
+ADDRESSES = tuple(product(("http", "https"), ("", ":5000"), ("", "/", "/a/b")))
+
+
+@pytest.mark.parametrize("spelling", ["no_proxy", "NO_PROXY"])
+@pytest.mark.parametrize("by_requests", [True, False])
+def test_requests_to_exceptions_and_this_machine_go_past_proxies_and_the_host_is_named(
+    spelling, by_requests, monkeypatch
+):
+    """The server of MLflow, S3 and an endpoint: each exception, with each host that it covers, in each address."""
+    cases = [(entry, host, True) for entry, hosts in PAST.items() for host in hosts]
+    cases += [("", f"[{host}]" if ":" in host else host, True) for host in HERE if "[" not in host and "%" not in host]
+    cases += [(entry, host, False) for entry, hosts in THROUGH.items() for host in hosts]
+    tried = 0
+    for (entry, host, past), (scheme, port, path) in product(cases, ADDRESSES):
+        monkeypatch.setenv(spelling, entry)
+        monkeypatch.setenv("NO_PROXY" if spelling == "no_proxy" else "no_proxy", "other.invalid")
+        url = f"{scheme}://{host}{port}{path}"
+        assert reach(url, "SETTING", by_requests) is past, (entry, url)
+        assert os.environ["no_proxy"] == os.environ["NO_PROXY"]
+        listed = os.environ["no_proxy"].split(",")
+        assert (host.strip("[]").lower() in listed or listed == ["*"]) is past, (entry, url, listed)
+        tried += 1
+    assert tried > 200
+
+
+NOWHERE = [
+    "http://[::1", "http://::1]", "http://", "https:///a", "http://h:port", "http://h:99999", "http://h:-1", "http:h",
+    "127.0.0.1:9000", "h", "", "ftp://h", "http://[g::1]", "http://h:0", "://h", "http://[fd00::5", "http:///",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("url", NOWHERE)
+def test_what_is_no_address_is_one_line_that_names_the_setting(url, monkeypatch, tmp_path):
+    with pytest.raises(CoevoError, match=r"^SETTING is not an address: set one such as http://host:5000$"):
+        reach(url, "SETTING", by_requests=True)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", url)
+    if url.startswith("http:"):
+        with pytest.raises(CoevoError, match=r"^MLFLOW_TRACKING_URI is not an address"):
+            tracking_store(tmp_path)
+
+
+@pytest.mark.parametrize("name", NAMES[:3])
+@pytest.mark.parametrize("value", ["socks5://u:secret@h:1", "socks5h://h:1", "http://[::1", "socks4://h:1", "::1"])
+def test_only_the_proxy_that_a_client_uses_is_checked_for_it(name, value, monkeypatch):
+    monkeypatch.setattr("coevo.configs.proxies.find_spec", lambda module: None)
+    monkeypatch.setenv(name, value)
+    for scheme, by_requests in product(("http", "https"), (True, False)):
+        used = name == f"{scheme}_proxy" or (name == "all_proxy" and by_requests)
+        reach(f"{scheme}://127.0.0.1:1", "SETTING", by_requests)
+        if not used:
+            reach(f"{scheme}://h.example", "SETTING", by_requests)
+            continue
+        with pytest.raises(CoevoError, match=f"^{name} ") as caught:
+            reach(f"{scheme}://h.example", "SETTING", by_requests)
+        assert "secret" not in f"{caught.value}"
+        if value.startswith("socks5"):
+            assert ("package PySocks" in f"{caught.value}") is by_requests
+    # The proxy of the scheme is used, whatever that for all is.
+    monkeypatch.setenv("all_proxy", "http://[::1")
+    monkeypatch.setenv("http_proxy", "http://h:3128")
+    assert reach("http://h.example", "SETTING", by_requests=True) is False
+
+
+SPOKEN_TO = [
+    ("", "0.0.0.0"), ("", "localhost"), ("", "127.1"), ("", "[::ffff:127.0.0.1]"), ("", "0"),
+    ("", socket.gethostname()), ("mlflow.invalid", "mlflow.invalid"), (".invalid", "mlflow.invalid"),
+    ("*.invalid", "mlflow.invalid"), ("*", "mlflow.invalid"), ("mlflow.invalid:5000", "mlflow.invalid"),
+]  # fmt: skip
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("entry", "host"), SPOKEN_TO)
+def test_mlflow_is_not_asked_through_a_proxy_where_it_is_here_or_excepted(entry, host, monkeypatch, tmp_path):
+    with completions(lambda _: said("of the proxy")) as (proxy, seen):
+        monkeypatch.setenv("HTTP_PROXY", proxy)
+        monkeypatch.setenv("no_proxy", "other.invalid")
+        monkeypatch.setenv("NO_PROXY", entry)
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://{host}:1")
+        with pytest.raises(TrackingError), reached(tracking_store(tmp_path), "does not answer") as client:
+            client.search_experiments()
+        assert seen == []
+
+
+@pytest.mark.full
+def test_a_database_without_its_driver_is_one_line(monkeypatch, tmp_path):
+    if importlib.util.find_spec("psycopg2") is not None:
+        pytest.skip("its driver is installed")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://user:secret@h/db")
+    with pytest.raises(TrackingError, match="psycopg2") as caught, reached(tracking_store(tmp_path), "does not answer"):
+        pass
+    assert "secret" not in f"{caught.value}"

@@ -49,7 +49,7 @@ class AskedPlayer(ServedPlayer):
     """Asks an agent in this process for what ``ServedPlayer`` sends to a URL."""
 
     def __init__(self, env, agent, seed, max_turns=50):
-        super().__init__(env, "", seed, max_turns)
+        super().__init__(env, "http://127.0.0.1:9", seed, max_turns)
         self.agent = agent
 
     def _ask(self, rows):

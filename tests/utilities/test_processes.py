@@ -118,6 +118,19 @@ def test_only_status_200_is_an_answer():
     assert not answers(f"{url}/200")
 
 
+@pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "all_proxy", "https_proxy"])
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks5://h:1", "http://[::1", "nonsense"])
+def test_a_server_of_this_machine_is_asked_past_proxies(name, proxy, monkeypatch):
+    monkeypatch.setenv("no_proxy", "a.example")
+    monkeypatch.setenv(name, proxy)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Status) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        assert answers(f"http://127.0.0.1:{server.server_port}/200")
+        server.shutdown()
+        thread.join()
+
+
 def test_a_free_port_is_any_or_the_one_that_a_server_has_just_left():
     with socket.create_server(("127.0.0.1", free_port())) as server:
         port = server.getsockname()[1]

@@ -22,8 +22,8 @@ from coevo.flows.history.verdicts import (
     latest_credits,
     ruling_cells,
     ruling_row,
+    verdict_columns,
     verdict_row,
-    with_bound,
     with_credit,
 )
 from coevo.records.entry import Entry
@@ -54,7 +54,8 @@ def log(run: RevisionArgument, as_json: JsonOption = False, workspace: Workspace
     minus mean reward without it. `low`, `high`: its 95 % interval. `significant`: the interval does not hold the
     threshold; where it does, the verdict could have been the opposite. `bound`, with bank.admission.confidence: lower
     bound of the gain by all replays of the lesson so far, which had to exceed the threshold; empty if too many pairs
-    were lost.
+    were lost. `seen share`, with admission within groups: share of the episodes with the candidate in the bank that saw
+    it in a prompt; every group counts, whoever saw it.
 
     With edit operations, one row per operation: applied, or rejected with the reason. `removed`: taken out by score or
     capacity. `retired`: taken out by a person, with the reason; see `coevo bank retire`.
@@ -74,7 +75,7 @@ def log(run: RevisionArgument, as_json: JsonOption = False, workspace: Workspace
         output.document([*rows, *rulings])
         return
     if rows or not rulings:
-        _print(rows, with_bound(LOG_COLUMNS, rows), False, f"No candidates were judged up to {opened.name}.")
+        _print(rows, verdict_columns(LOG_COLUMNS, rows), False, f"No candidates were judged up to {opened.name}.")
     output.table([ruling_cells(row) for row in rulings], RULING_COLUMNS)
 
 

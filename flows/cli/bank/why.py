@@ -16,8 +16,8 @@ from coevo.flows.history.verdicts import (
     credit_row,
     ruling_cells,
     ruling_row,
+    verdict_columns,
     verdict_row,
-    with_bound,
 )
 from coevo.lineage.revision.retention import ranges
 from coevo.records.entry import Entry
@@ -111,7 +111,7 @@ def _print(found: "Provenance", story: dict[str, Any]) -> None:
     output.line()
     if story["verdicts"] or not story["operations"]:
         output.line("Replay")
-        output.table(story["verdicts"], with_bound(VERDICT_COLUMNS, story["verdicts"]))
+        output.table(story["verdicts"], verdict_columns(VERDICT_COLUMNS, story["verdicts"]))
     if story["credits"]:
         output.line("Left out")
         output.table(story["credits"], ("revision", *CREDIT_COLUMNS, "stays"))

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
+from coevo.configs.proxies import reach
 from coevo.utilities.errors import CoevoError
 
 SQLITE = "sqlite:///"
@@ -53,9 +54,15 @@ class TrackingStore:
 
 
 def tracking_store(workspace: Path) -> TrackingStore:
-    """The store of ``MLFLOW_TRACKING_URI``, else a database and a folder in the workspace."""
+    """The store of ``MLFLOW_TRACKING_URI``, else a database and a folder in the workspace.
+
+    Raises:
+        CoevoError: the variable names no address, or a proxy on the way to it cannot be used.
+    """
     root = workspace.resolve()
     uri = os.environ.get("MLFLOW_TRACKING_URI") or f"{SQLITE}{root / DATABASE}"
+    if uri.startswith(("http:", "https:")):
+        reach(uri, "MLFLOW_TRACKING_URI", by_requests=True)
     return TrackingStore(uri, None if uri.startswith("http") else (root / FOLDER).as_uri(), root / "mlflow.lock")
 
 
@@ -86,11 +93,12 @@ def package() -> Any:
 @contextmanager
 def translated(store: TrackingStore, what: str = "does not take the run") -> Iterator[None]:
     """Translate exceptions of MLflow, its database and its transport to one line."""
-    from sqlalchemy.exc import DBAPIError  # raised where MLflow creates its tables; elsewhere, MLflow wraps it
+    from sqlalchemy.exc import SQLAlchemyError  # raised where MLflow creates its tables; elsewhere, MLflow wraps it
 
     try:
         yield
-    except (package().MlflowException, DBAPIError, sqlite3.Error, OSError) as error:
+    # A database's driver may not be installed.
+    except (package().MlflowException, SQLAlchemyError, sqlite3.Error, OSError, ImportError) as error:
         # Of SQLAlchemy's errors, the database's own message suffices.
         said = getattr(error, "orig", getattr(error.__cause__, "orig", error))
         reason = without_login(" ".join(str(said).split()), store.uri)[:200]
@@ -99,7 +107,7 @@ def translated(store: TrackingStore, what: str = "does not take the run") -> Ite
 
 def without_login(text: str, uri: str) -> str:
     """Remove the user and password of a URI from a text that is shown and stored."""
-    login = urlsplit(uri).netloc.rpartition("@")[0]
+    login = uri.partition("://")[2].partition("/")[0].rpartition("@")[0]
     return text.replace(f"{login}@", "") if login else text
 
 

@@ -1,6 +1,7 @@
 """A judge at an endpoint: a real server on this machine answers, well and badly."""
 
 import json
+import re
 import time
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,9 +14,9 @@ from support.row_tables import configured, made, written
 
 from coevo.envs.failures import EpisodeFailure
 from coevo.envs.rows.function_pool import FunctionCalls, FunctionPool
-from coevo.envs.rows.judge_reward import JudgeError, number_in, question
+from coevo.envs.rows.judge_reward import JudgeError, judge_key, number_in, question
 from coevo.records.draws import key
-from coevo.utilities.errors import ConfigError
+from coevo.utilities.errors import CoevoError, ConfigError
 
 ROW = {"prompt": "what is 1 plus 1", "answer": "2", "facts": {"a": [1]}}
 PROMPT = "Rate {answer} to {prompt} from 0 to 1. {{x}} {facts}"
@@ -191,6 +192,37 @@ def test_settings_that_cannot_be_are_refused(more, says):
     with pytest.raises(ValueError, match="validation error") as caught:
         configured("rows.jsonl", {**settings("http://h/v1"), **more})
     assert says in str(caught.value)
+
+
+WRONG_WAYS = [
+    ({"http_proxy": "socks5://u:secret@h:1"}, "http_proxy names a SOCKS proxy, which cannot be used here"),
+    ({"HTTP_PROXY": "http://[::1", "http_proxy": ""}, None),
+    ({"http_proxy": "http://[::1"}, "http_proxy is no address of a proxy"),
+    ({"http_proxy": "::1"}, "http_proxy is no address of a proxy"),
+    ({"no_proxy": "[::1"}, "no_proxy has '[::1', which is no host"),
+    ({"NO_PROXY": "h:x"}, "NO_PROXY has 'h:x', which is no host"),
+    ({"http_proxy": "http://[::1", "NO_PROXY": "judge.invalid", "no_proxy": "a.example"}, None),
+    ({"http_proxy": "socks5://h:1", "NO_PROXY": "*.invalid"}, None),
+    ({"all_proxy": "socks5://h:1"}, None),
+    ({"https_proxy": "::1"}, None),
+]
+
+
+@pytest.mark.parametrize(("variables", "line"), WRONG_WAYS)
+def test_a_proxy_on_the_way_to_a_judge_that_cannot_be_used_is_named_before_a_run(monkeypatch, variables, line):
+    (callee,) = configured("rows.jsonl", settings("http://judge.invalid/v1")).reward
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        for spelling in (name, name.upper()):
+            monkeypatch.setenv(spelling, "")
+            monkeypatch.delenv(spelling)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    if line is None:
+        assert judge_key(callee) == ""
+        return
+    with pytest.raises(CoevoError, match=f"^{re.escape(line)}") as caught:
+        judge_key(callee)
+    assert "secret" not in f"{caught.value}"
 
 
 def test_a_judge_without_its_key_or_its_column_is_refused_before_a_run(tmp_path, monkeypatch):

@@ -1,16 +1,19 @@
 """``coevo push`` and ``coevo pull`` with S3 as remote: a moto server on loopback."""
 
 import json
+import socket
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from support.remotes import advance, content, copy_run
 from support.runs import coevo as command
-from support.s3_server import BUCKET, Server
+from support.s3_server import BUCKET, KEYS, Server
 
-from coevo.lineage.remote.remote_address import S3Store
+from coevo.lineage.remote.remote_address import S3Store, to_push
 from coevo.lineage.remote.remote_store import Overtaken
+from coevo.utilities.errors import CoevoError
 
 pytestmark = pytest.mark.full
 REMOTE = f"s3://{BUCKET}/team/coevo"
@@ -23,6 +26,33 @@ def server(tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     yield started
     started.stop()
+
+
+@pytest.fixture
+def nobody(tmp_path, monkeypatch):
+    """Keys for a service that is not there."""
+    for name, value in {**KEYS, "AWS_CONFIG_FILE": str(tmp_path / "none")}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://s3.invalid:1")
+
+
+@pytest.fixture
+def proxy():
+    """Address of a proxy that reaches nothing, and what it was asked for."""
+    seen = []
+
+    class Proxy(BaseHTTPRequestHandler):
+        def handle_one_request(self):
+            seen.append(self.rfile.readline())
+            self.wfile.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            self.close_connection = True
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as listening:
+        thread = threading.Thread(target=listening.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{listening.server_port}", seen
+        listening.shutdown()
+        thread.join()
 
 
 @pytest.fixture
@@ -50,6 +80,75 @@ def refused(coevo):
         return done.err
 
     return run
+
+
+@pytest.mark.parametrize(
+    ("host", "variables"),
+    [
+        ("127.0.0.1", {}),
+        ("localhost", {"no_proxy": "a.example"}),
+        ("0.0.0.0", {"NO_PROXY": "a.example"}),
+        ("[::ffff:127.0.0.1]", {}),
+        (socket.gethostname(), {"NO_PROXY": socket.gethostname()}),
+        ("127.0.0.1", {"no_proxy": "a.example", "NO_PROXY": "127.0.0.0/8"}),
+        ("127.0.0.1", {"all_proxy": "socks5://h:1"}),
+        ("127.0.0.1", {"https_proxy": "http://[::1"}),
+    ],
+)
+def test_a_service_of_this_machine_is_not_asked_through_a_proxy(server, proxy, monkeypatch, host, variables):
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "")  # so that it is restored
+    proxied, seen = proxy
+    for name, value in {"HTTP_PROXY": proxied, "http_proxy": proxied, **variables}.items():
+        monkeypatch.setenv(name, value)
+    try:
+        socket.create_connection((host.strip("[]"), int(server.url.rpartition(":")[2])), 5).close()
+    except OSError:
+        pytest.skip("the name does not lead to the loopback here")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url.replace("127.0.0.1", host))
+    assert to_push(REMOTE).names() == ["coevo.json"]
+    assert seen == []
+
+
+@pytest.mark.parametrize("spelling", ["no_proxy", "NO_PROXY"])
+@pytest.mark.parametrize("entry", ["s3.invalid", ".invalid", "*.invalid", "*", "s3.invalid:1"])
+def test_the_users_exceptions_hold_for_s3(nobody, proxy, monkeypatch, spelling, entry):
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "a.example")
+    proxied, seen = proxy
+    monkeypatch.setenv("http_proxy", proxied)
+    monkeypatch.setenv(spelling, entry)
+    with pytest.raises(CoevoError, match="no answer"):
+        to_push(REMOTE)
+    assert seen == []
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "b.example")
+    with pytest.raises(CoevoError, match="Bad Gateway"):
+        to_push(REMOTE)
+    assert seen
+
+
+@pytest.mark.parametrize(
+    ("variables", "line"),
+    [
+        ({"http_proxy": "socks5://u:secret@h:1"}, "http_proxy names a SOCKS proxy, which cannot be used here"),
+        ({"http_proxy": "http://[::1"}, "http_proxy is no address of a proxy"),
+        ({"HTTP_PROXY": "::1", "http_proxy": "::1"}, "http_proxy is no address of a proxy"),
+        ({"NO_PROXY": "[::1"}, "NO_PROXY has '[::1', which is no host"),
+        ({"AWS_ENDPOINT_URL": "http://[::1"}, "AWS_ENDPOINT_URL is not an address"),
+        ({"AWS_ENDPOINT_URL": "127.0.0.1:9000"}, "AWS_ENDPOINT_URL is not an address"),
+        ({"AWS_ENDPOINT_URL": "http://h:port"}, "AWS_ENDPOINT_URL is not an address"),
+        ({"AWS_ENDPOINT_URL_S3": "h"}, "AWS_ENDPOINT_URL is not an address"),
+    ],
+)
+def test_what_s3s_client_cannot_use_is_one_line_that_names_the_variable(
+    monkeypatch, nobody, coevo, tmp_path, variables, line
+):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    done = coevo("pull", REMOTE, "--workspace", tmp_path)
+    assert (done.code, done.err.count("\n"), "secret" in done.err) == (2, 1, False)
+    assert done.err.startswith(f"coevo: {line}")
 
 
 def test_a_run_goes_to_s3_and_back_and_on(call, coevo, server, source, tmp_path):

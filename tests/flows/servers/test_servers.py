@@ -78,6 +78,40 @@ def test_an_error_that_prefect_could_not_report_is_the_one_that_is_raised(monkey
             raise answer
 
 
+REQUEST = httpx.Request("GET", "http://prefect.example/api/admin/version")
+UNREACHED = {
+    "nobody there": (httpx.ConnectError("refused"), "has gone: repeat it"),
+    "no such name": (httpx.ConnectError("Name or service not known"), "has gone: repeat it"),
+    "silence": (httpx.ConnectTimeout("timed out"), "has gone: repeat it"),
+    "a hang-up": (httpx.RemoteProtocolError("Server disconnected"), "has gone: repeat it"),
+    "a proxy that refuses": (httpx.ProxyError("403 Forbidden"), "has gone: repeat it"),
+    "a secret is missing": (httpx.Response(401, request=REQUEST), r"refuses us \(401\)"),
+    "another program": (httpx.Response(404, request=REQUEST), "answers 404"),
+    "a broken server": (httpx.Response(502, request=REQUEST), "answers 502"),
+    "a page instead of JSON": (ValueError("Expecting value: line 1"), "is no Prefect server of a version that fits"),
+    "another version": (None, "is no Prefect server of a version that fits: correct PREFECT_API_URL"),
+}
+
+
+@pytest.mark.parametrize("name", UNREACHED)
+def test_a_named_server_that_does_not_answer_the_first_request_is_one_line(monkeypatch, name):
+    """As Prefect's client wraps it when it asks for the version."""
+    cause, line = UNREACHED[name]
+    monkeypatch.setenv("PREFECT_API_URL", "http://prefect.example/api")
+    if isinstance(cause, httpx.Response):
+        cause = httpx.HTTPStatusError("said", request=REQUEST, response=cause)
+    with pytest.raises(ServerError, match=line) as caught, prefect_in_use("repeat it"):
+        if cause is None:
+            raise RuntimeError("Found incompatible versions: client: 3.8.8, server: 2.1. Major versions must match.")
+        raise RuntimeError("Failed to reach API at http://prefect.example/api/") from cause
+    assert "\n" not in f"{caught.value}"
+
+
+def test_an_error_of_the_code_within_stays_as_it_is():
+    with pytest.raises(RuntimeError, match=r"^of a step$"), prefect_in_use():
+        raise RuntimeError("of a step")
+
+
 FLOW = """
 import sys
 from pathlib import Path

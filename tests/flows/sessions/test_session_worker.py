@@ -64,7 +64,15 @@ def test_a_folder_of_prefects_that_is_not_ours_is_not_used(tmp_path, monkeypatch
     assert not Path(variables["TMPDIR"]).exists()
 
 
-@pytest.mark.parametrize(("jump", "said"), [(-14400.0, "back by 240 min"), (90000.0, "ahead by 1500 min"), (5.0, "")])
+JUMPS = {
+    -14400.0: "back by 240 min", 90000.0: "ahead by 1500 min", -61.0: "back by 1 min", 61.0: "ahead by 1 min",
+    -3600.0: "back by 60 min", 3600.0: "ahead by 60 min", -86400.0 * 3650: "back by 5256000 min",
+    86400.0 * 3650: "ahead by 5256000 min", 5.0: "", -59.0: "", 59.0: "", 0.0: "",
+}  # fmt: skip
+"""Seconds by which a clock is set, and what the worker says; NTP moves it by less."""
+
+
+@pytest.mark.parametrize(("jump", "said"), JUMPS.items())
 def test_a_clock_that_is_set_has_the_sessions_planned_anew_once(tmp_path, monkeypatch, capsys, jump, said):
     planned = []
     monkeypatch.setattr("coevo.flows.sessions.schedules.plan_anew", planned.append)
@@ -75,3 +83,8 @@ def test_a_clock_that_is_set_has_the_sessions_planned_anew_once(tmp_path, monkey
     looker.look()
     assert len(planned) == bool(said)
     assert said in capsys.readouterr().out
+    # Set right again, as after a wrong battery: once more.
+    monkeypatch.setattr(worker, "_clock_offset", lambda: before)
+    looker.look()
+    looker.look()
+    assert len(planned) == 2 * bool(said)

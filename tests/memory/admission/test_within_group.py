@@ -64,7 +64,9 @@ def test_a_candidate_that_no_group_has_tried_is_refused():
     decision = decide(rule(delta=-0.5), [tried("unseen", [], [], groups=0)])
     assert decision.entries == ()
     unseen = entry("unseen").id
-    assert [judged.verdict for judged in decision.judged] == [Verdict(9, (unseen,), False, 0.0, 0.0, 0.0, 0.0, 0, -0.5)]
+    assert [judged.verdict for judged in decision.judged] == [
+        Verdict(9, (unseen,), False, 0.0, 0.0, 0.0, 0.0, 0, -0.5, seen_share=0.0)
+    ]
 
 
 def test_a_candidate_that_no_treated_episode_saw_is_refused_and_the_share_that_saw_it_reported():
@@ -74,6 +76,7 @@ def test_a_candidate_that_no_treated_episode_saw_is_refused_and_the_share_that_s
     decision = decide(rule(), [lucky, seen])
     assert [e.strategy for e in decision.entries] == ["seen"]
     assert [(j.verdict.difference, j.verdict.admitted) for j in decision.judged] == [(0.5, False), (0.5, True)]
+    assert [judged.verdict.seen_share for judged in decision.judged] == [0.0, 0.25]
     assert decision.metrics["bank/trial/judged_seen_share"] == 0.125
 
 

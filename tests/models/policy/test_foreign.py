@@ -13,7 +13,7 @@ from coevo.configs.context_config import ContextConfig
 from coevo.configs.load.load import load_recipe
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
 from coevo.models.capacity.model_shape import config_of, shape_of
-from coevo.models.policy import template, template_trial
+from coevo.models.policy import bounded_trial, template
 from coevo.models.policy.context import Context
 from coevo.models.policy.policy import build, bundle, load, save
 from coevo.models.policy.tokenizers import Guess, tokenizer_of
@@ -230,8 +230,8 @@ def test_a_template_without_end_or_measure_is_given_up(source, said, monkeypatch
 
 
 def test_an_honest_template_is_rendered_as_before_tried_out_once_and_one_of_ours_never(monkeypatch):
-    started = Mock(wraps=template_trial.subprocess.run)
-    monkeypatch.setattr(template_trial.subprocess, "run", started)
+    started = Mock(wraps=bounded_trial.subprocess.run)
+    monkeypatch.setattr(bounded_trial.subprocess, "run", started)
     messages, strange = [{"role": "user", "content": "hello"}], chat()
     strange.chat_template += " "
     for tokenizer in (strange, strange, qwen().tokenizer):

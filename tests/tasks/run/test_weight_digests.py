@@ -54,6 +54,10 @@ SETTINGS = {
         "bank.retrieval.encoder.model",
         ["bank.retrieval={type: tfidf+embedding, encoder: {model: %s}}"],
     ),
+    "a frozen writer": (
+        "bank.writer.model.path",
+        ["bank.writer={type: model-contrast, model: {type: frozen, path: %s}}"],
+    ),
     "the encoder of trajectories": ("evaluation.encoder", ["evaluation.encoder=%s"]),
 }
 

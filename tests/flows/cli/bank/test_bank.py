@@ -55,6 +55,26 @@ def test_log_shows_the_bound_of_a_run_that_asks_for_confidence(coevo, tmp_path):
     assert "bound" not in coevo("bank", "log", "mean", "--workspace", tmp_path).out
 
 
+def test_the_share_that_saw_a_candidate_on_trial_is_shown_beside_its_verdict(coevo, tmp_path, monkeypatch):
+    trial = small_run.judged(2, (REJECTED,), (0.0, 0.0, -1.0, 0.0))
+    trial = replace(trial, verdict=replace(trial.verdict, seen_share=0.375))
+    monkeypatch.setattr(
+        small_run, "CHANGES", [replace(c, judged=(trial,)) if n == 2 else c for n, c in enumerate(small_run.CHANGES)]
+    )
+    small_run.build(tmp_path)
+    replayed, tried, *_ = json.loads(coevo("bank", "log", "first", "--json", "--workspace", tmp_path).out)
+    assert (replayed["seen_share"], tried["seen_share"]) == (None, 0.375)
+    for shown in (("log", "first"), ("why", "first", REJECTED.id)):
+        text = coevo("bank", *shown, "--workspace", tmp_path).out
+        assert "seen share" in text
+        assert re.search(r"0\.375", text)
+    assert coevo("report", "first", "--output", tmp_path / "x.html", "--workspace", tmp_path).code == 0
+    rows = read(tmp_path / "x.html").one("table", id="table-verdicts").rows()
+    assert [row["seen share"] for row in rows] == [0.375, ""]
+    # A run that replays has no such column.
+    assert "seen share" not in coevo("bank", "log", "first").out
+
+
 def test_log_tells_what_became_of_operations_and_ends_at_the_revision_named(bank, coevo):
     applied, rejected = bank("log", "first")[2:]
     assert applied == {
