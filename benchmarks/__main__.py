@@ -29,6 +29,7 @@ from benchmarks.running import (
 from benchmarks.running.regression import FIGURES, check
 from benchmarks.speed import (
     engines,
+    environments,
     episode_pace,
     lookups,
     orchestration,
@@ -73,6 +74,7 @@ BENCHMARKS = {
     "vllm": vllm.run,
     "engines": engines.run,
     "pace": episode_pace.run,
+    "environments": environments.run,
     "babyai": babyai.run,
     "mutants": mutants.run,
     "structure": structure.run,

@@ -73,6 +73,41 @@ class BabyAIRulesConfig(_Options):
     """Actions after which an episode is cut; the longest shortest plan has 12. ``rollout.max_turns`` also cuts it."""
 
 
+class SokobanConfig(_Options):
+    """Boxes that are pushed onto targets, on boards drawn by this project."""
+
+    type: Literal["sokoban"] = "sokoban"
+    """Name of the environment."""
+    size: int = Field(default=6, ge=6, le=8)
+    """Cells along a side of a board, walls included."""
+    boxes: int = Field(default=2, ge=1, le=3)
+    """Boxes of a board; the panel ``more-boxes`` has one more."""
+    steps: int = Field(default=30, ge=10, le=200)
+    """Actions after which an episode is cut; every board can be solved within them."""
+
+
+class MineSweeperConfig(_Options):
+    """Cells that are opened, on fields drawn by this project."""
+
+    type: Literal["minesweeper"] = "minesweeper"
+    """Name of the environment."""
+    size: int = Field(default=6, ge=5, le=8)
+    """Cells of a side."""
+    mines: int = Field(default=3, ge=2, le=8)
+    """Mines of a field; the panels ``one-more`` and ``two-more`` have more."""
+    steps: int | None = Field(default=None, ge=1, le=200)
+    """Actions after which an episode is cut; null for as many as there are cells."""
+    fields: int | None = Field(default=None, ge=1, le=32)
+    """Named fields that keep their mines, so that notes about them hold; null for a new field in every task."""
+    world: int = Field(default=0, ge=0, le=MAX_SEED)
+    """Seed of the named fields."""
+
+    @property
+    def limit(self) -> int:
+        """Actions after which an episode is cut."""
+        return self.steps or self.size**2
+
+
 class SimulatorConfig(Config):
     """Worker processes and limits of a stateful environment."""
 
@@ -104,14 +139,16 @@ class PluginEnvConfig(Config):
 
 def _which(value: Any) -> str:
     kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return kind if kind in ("homerules", "babyai", "babyai-rules", "rows") else "plugin"
+    return kind if kind in ("homerules", "babyai", "babyai-rules", "minesweeper", "rows", "sokoban") else "plugin"
 
 
 EnvConfig = Annotated[
     Annotated[HomeRulesConfig, Tag("homerules")]
     | Annotated[BabyAIConfig, Tag("babyai")]
     | Annotated[BabyAIRulesConfig, Tag("babyai-rules")]
+    | Annotated[MineSweeperConfig, Tag("minesweeper")]
     | Annotated[RowsConfig, Tag("rows")]
+    | Annotated[SokobanConfig, Tag("sokoban")]
     | Annotated[PluginEnvConfig, Tag("plugin")],
     Discriminator(_which),
 ]

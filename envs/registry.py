@@ -18,6 +18,8 @@ ENVIRONMENTS = Registry[type[Environment[Any]]](
         "homerules": "coevo.envs.homerules:HomeRules",
         "babyai": "coevo.envs.babyai:BabyAI",
         "babyai-rules": "coevo.envs.babyai.rules:BabyAIRules",
+        "minesweeper": "coevo.envs.minesweeper:MineSweeper",
+        "sokoban": "coevo.envs.sokoban:Sokoban",
         "textworld": "coevo.envs.textworld:TextWorld",
         "rows": "coevo.envs.rows.rows_environment:Rows",
     },
