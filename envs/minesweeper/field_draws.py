@@ -15,12 +15,11 @@ from coevo.records.task import Task
 from coevo.utilities.errors import CoevoError
 
 NAME = "minesweeper"
-FIELDS = tuple(
-    """
-    amber basil cedar delta ember flint grove heath islet knoll ledge marsh north orchard prairie quarry ridge shore thicket
-    upland vale willow acre bluff copse dune fen glade hollow inlet jetty lagoon
-    """.split()
-)
+FIELDS = (
+    "amber", "basil", "cedar", "delta", "ember", "flint", "grove", "heath", "islet", "knoll", "ledge",
+    "marsh", "north", "orchard", "prairie", "quarry", "ridge", "shore", "thicket", "upland", "vale",
+    "willow", "acre", "bluff", "copse", "dune", "fen", "glade", "hollow", "inlet", "jetty", "lagoon",
+)  # fmt: skip
 """Names of fields that keep their mines."""
 FieldSplit = Literal["held-out", "fresh", "train"]
 _SPLITS: tuple[FieldSplit, ...] = ("held-out", "fresh", "train", "train")
