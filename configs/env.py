@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, JsonValue, Tag, ValidationError
 
-from coevo.configs.base import MAX_COUNT, MAX_PROCESSES, MAX_SECONDS, MAX_SEED, MAX_TOKENS, Config
+from coevo.configs.base import MAX_COUNT, MAX_PROCESSES, MAX_SECONDS, MAX_SEED, MAX_TOKENS, Config, FromAnywhere
 from coevo.configs.rows_config import RowsConfig
 from coevo.configs.trust_settings import Trusted
 from coevo.utilities.errors import ConfigError
@@ -108,6 +108,23 @@ class MineSweeperConfig(_Options):
         return self.steps or self.size**2
 
 
+class WebShopConfig(_Options):
+    """A shop of text pages, with products of WebShop's files or of a catalogue made from a seed."""
+
+    type: Literal["webshop"] = "webshop"
+    """Name of the environment."""
+    products: int = Field(default=1000, ge=100, le=200_000)
+    """Products of the made catalogue."""
+    seed: int = Field(default=0, ge=0, le=MAX_SEED)
+    """Seed of the made catalogue."""
+    path: Annotated[str | None, Trusted("reads the products there"), FromAnywhere] = None
+    """Folder of WebShop's files; null for the made catalogue."""
+    nouns: Literal["words", "spacy"] = "words"
+    """Nouns of a title: ``words``: all words but stop words, numbers and units; ``spacy``: spaCy's, as in WebShop."""
+    steps: int = Field(default=15, ge=3, le=200)
+    """Actions after which an episode is cut."""
+
+
 class SimulatorConfig(Config):
     """Worker processes and limits of a stateful environment."""
 
@@ -137,9 +154,13 @@ class PluginEnvConfig(Config):
     """Workers and limits, if the environment is a stateful one."""
 
 
+BUILT_IN = ("homerules", "babyai", "babyai-rules", "minesweeper", "rows", "sokoban", "webshop")
+"""Environments with settings of their own; all others are named with their options."""
+
+
 def _which(value: Any) -> str:
     kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return kind if kind in ("homerules", "babyai", "babyai-rules", "minesweeper", "rows", "sokoban") else "plugin"
+    return kind if kind in BUILT_IN else "plugin"
 
 
 EnvConfig = Annotated[
@@ -149,6 +170,7 @@ EnvConfig = Annotated[
     | Annotated[MineSweeperConfig, Tag("minesweeper")]
     | Annotated[RowsConfig, Tag("rows")]
     | Annotated[SokobanConfig, Tag("sokoban")]
+    | Annotated[WebShopConfig, Tag("webshop")]
     | Annotated[PluginEnvConfig, Tag("plugin")],
     Discriminator(_which),
 ]

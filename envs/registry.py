@@ -21,6 +21,7 @@ ENVIRONMENTS = Registry[type[Environment[Any]]](
         "minesweeper": "coevo.envs.minesweeper:MineSweeper",
         "sokoban": "coevo.envs.sokoban:Sokoban",
         "textworld": "coevo.envs.textworld:TextWorld",
+        "webshop": "coevo.envs.webshop:WebShop",
         "rows": "coevo.envs.rows.rows_environment:Rows",
     },
     "coevo.envs",

@@ -34,6 +34,7 @@ TRUSTED = {
     "PluginEnvConfig.type",
     "PluginEnvConfig.options",
     "RowsConfig.path",
+    "WebShopConfig.path",
     "RowsConfig.reward",
     "RowsConfig.tools",
     "PretrainedPolicyConfig.path",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig, MineSweeperConfig, SokobanConfig
+from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig, MineSweeperConfig, SokobanConfig, WebShopConfig
 from coevo.configs.load.load import load_env
 from coevo.envs.babyai import BabyAI
 from coevo.envs.babyai.babyai_contents import KINDS
@@ -13,13 +13,14 @@ from coevo.envs.homerules import HomeRules
 from coevo.envs.minesweeper import MineSweeper
 from coevo.envs.registry import make
 from coevo.envs.sokoban import Sokoban
+from coevo.envs.webshop import WebShop
 from coevo.records.draws import key
 from coevo.records.task import Task
 from coevo.tasks.gates.environment_data import check_demonstrations, check_panel
 from coevo.utilities.errors import CoevoError
 
 MADE = {"homerules": HomeRules, "babyai": lambda: BabyAI(tuple(KINDS), 2), "babyai-rules": BabyAIRules}
-MADE |= {"sokoban": Sokoban, "minesweeper": MineSweeper}
+MADE |= {"sokoban": Sokoban, "minesweeper": MineSweeper, "webshop": WebShop}
 each = pytest.mark.parametrize("env", [made() for made in MADE.values()], ids=MADE)
 
 
@@ -37,6 +38,7 @@ each = pytest.mark.parametrize("env", [made() for made in MADE.values()], ids=MA
         (Sokoban(size=7, boxes=1), "more-boxes", 40, "e545e3d91655"),
         (MineSweeper(), "held-out", 40, "5e0db6dd10c3"),
         (MineSweeper(), "two-more", 40, "2c66476f8959"),
+        (WebShop(), "held-out", 40, "9a446f0446ec"),
         (MineSweeper(fields=8), "other-mines", 40, "22a36c1ee107"),
     ],
 )
@@ -87,8 +89,9 @@ def test_what_it_hands_in_passes_the_gates(env, tmp_path):
         (BabyAI(tuple(KINDS), 2), ["turn left", "go forward", "pick up", "toggle"]),
         (Sokoban(), ["up", "left", "down", "dance"]),
         (MineSweeper(), ["(1, 1)", "(2, 5)", "(6, 6)", "dance"]),
+        (WebShop(), ["search[lamp]", "search[red shoe]", "click[x]", "dance"]),
     ],
-    ids=["homerules", "babyai", "sokoban", "minesweeper"],
+    ids=["homerules", "babyai", "sokoban", "minesweeper", "webshop"],
 )
 def test_a_batch_is_stepped_as_its_episodes_would_be_alone(env, actions):
     states = [env.start(task)[0] for task in env.sample(20, key("batch"))]
@@ -110,6 +113,7 @@ def test_a_batch_is_stepped_as_its_episodes_would_be_alone(env, actions):
         ("babyai-rules", ["world=7", "towers=3", "steps=9"],
          BabyAIRulesConfig(world=7, towers=3, steps=9), BabyAIRules(7, 3, 9)),
         ("sokoban", ["size=7", "boxes=1"], SokobanConfig(size=7, boxes=1), Sokoban(7, 1)),
+        ("webshop", ["products=300", "seed=4"], WebShopConfig(products=300, seed=4), WebShop(300, 4)),
         ("minesweeper", ["mines=4", "fields=3"], MineSweeperConfig(mines=4, fields=3), MineSweeper(mines=4, fields=3)),
     ],
 )  # fmt: skip

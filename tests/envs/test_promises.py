@@ -11,6 +11,7 @@ import pytest
 from coevo.envs.base import Step
 from coevo.envs.minesweeper import MineSweeper
 from coevo.envs.sokoban import Sokoban
+from coevo.envs.webshop import WebShop
 from coevo.records.demonstration import Moment
 from coevo.records.draws import extend, generator, key
 from coevo.tasks.checks.environment_check import check_environment
@@ -18,6 +19,7 @@ from coevo.tasks.checks.environment_check import check_environment
 MADE = {
     "sokoban": Sokoban,
     "minesweeper": MineSweeper,
+    "webshop": WebShop,
     "named fields": lambda: MineSweeper(size=5, mines=5, fields=32),
 }
 each = pytest.mark.parametrize("name", MADE)
