@@ -19,6 +19,8 @@ FAMILY = ALIKE * OPTIONS * COSTS
 """Products of a family."""
 NAMED, HIDDEN = 2, 2
 """Attributes that the title of a family names, and further ones that only the page of features shows."""
+PRICES = (10, 90)
+"""Dollars that the cheaper products cost, the second excluded, without their half dollar."""
 DEARER = 50.0
 """Dollars that the dearer product of a family costs more: above the limit of every wish for the others."""
 
@@ -91,6 +93,29 @@ def made(size: int, seed: int) -> ShopCatalogue:
     return ShopCatalogue(f"made/{size}/{seed}", products[:size])
 
 
+def words(size: int) -> set[str]:
+    """Every word of the products and wishes of all catalogues of this size, whatever their seed."""
+    families = range(-(-size // FAMILY))
+    said = [_asin(number) for number in range(len(families) * FAMILY)]
+    said += [text.lower() for text in said] + [_model(number) for number in families]
+    for department in DEPARTMENTS:
+        said += (*department.kinds, *(f"{kind}s" for kind in department.kinds), *department.attributes)
+        said += (word for value in department.sizes for word in (value, f"({value})"))
+    said += (word for colour in OPTION_COLOURS for word in (colour, f"({colour})"))
+    prices = [PRICES[0] + 0.5 + dollars for dollars in range(PRICES[1] - PRICES[0] + int(DEARER))]
+    said += (f"${price:.2f}" for price in prices)
+    said += (f"{limit:.2f}" for limit in range(0, PRICES[1] + int(DEARER) + 50, 10))
+    return {
+        *" ".join(
+            (*said, *MAKERS, "a by and it is find me , with color: size: color size price lower than dollars")
+        ).split()
+    }
+
+
+def _asin(number: int) -> str:
+    return f"B{number:09d}"
+
+
 def _family(number: int, seed: int, rng: np.random.Generator) -> Iterator[Product]:
     department = DEPARTMENTS[rng.integers(len(DEPARTMENTS))]
     kind = department.kinds[rng.integers(len(department.kinds))]
@@ -98,7 +123,7 @@ def _family(number: int, seed: int, rng: np.random.Generator) -> Iterator[Produc
     named, hidden, alike = attributes[:NAMED], attributes[NAMED:-ALIKE], attributes[-ALIKE:]
     colours, sizes = _some(OPTION_COLOURS, 4, rng), _some(department.sizes, 3, rng)
     maker = f"{MAKERS[rng.integers(len(MAKERS))]} {_model(number)}"
-    price = float(rng.integers(10, 90)) + 0.5
+    price = float(rng.integers(*PRICES)) + 0.5
     order = rng.permutation(FAMILY)
     for member in range(FAMILY):
         others, which = divmod(int(order[member]), ALIKE)
@@ -108,7 +133,7 @@ def _family(number: int, seed: int, rng: np.random.Generator) -> Iterator[Produc
         wanted = (named[rng.integers(NAMED)], hidden[rng.integers(HIDDEN)], alike[which])
         cost = price + DEARER * dearer
         yield Product(
-            asin=f"B{number * FAMILY + member:09d}",
+            asin=_asin(number * FAMILY + member),
             title=f"{maker} {kind} {' '.join(named)}",
             category=department.name,
             query=f"{kind}s",

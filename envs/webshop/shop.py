@@ -1,7 +1,7 @@
 """The shop: its pages, and pure transitions between them, after WebShop's text pages."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from coevo.envs.base import Step
@@ -19,7 +19,7 @@ NO_SEARCH = "no search on this page"
 SEPARATOR = " [SEP]\n"
 """Between fields. A prompt leaves ``[SEP]`` out, a control token of common tokenizers; the line ends stay."""
 FIXED = (
-    NOT_HERE, UNREADABLE, NO_SEARCH, "WebShop Search [SEP] Thank you Rating: N.A. no reviews back to the search",
+    NOT_HERE, UNREADABLE, NO_SEARCH, "WebShop Search [SEP] Thank you Price: Rating: N.A. no reviews back to the search",
     "shows products product description features reviews chose bought all as wished too expensive another kind",
 )  # fmt: skip
 """Texts of pages and answers that no product has."""
@@ -169,12 +169,6 @@ def _product_fields(product: Product, chosen: Mapping[str, str]) -> list[str]:
     for name, values in product.options.items():
         fields += (f"{name} ({chosen[name]})" if name in chosen else name, *values)
     return [*fields, product.title, f"Price: {product.price_text}", "Rating: N.A.", *SUBPAGES, BUY]
-
-
-def shown_option(name: str, values: Sequence[str]) -> Iterator[str]:
-    """Words of an option on a page, before and after a choice."""
-    for value in values:
-        yield from f"{name} {value} ({value})".split()
 
 
 def _outcome(state: ShopState) -> str:

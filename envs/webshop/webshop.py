@@ -1,7 +1,6 @@
 """WebShop as an environment (Yao et al. 2022), with products of WebShop's files or of a catalogue made from a seed."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -9,7 +8,7 @@ from coevo.configs.env import WebShopConfig
 from coevo.envs.base import Environment, Guide, MissingPartError, Probe, Step
 from coevo.envs.expert_turns import expert_turns
 from coevo.envs.webshop import shop_tasks
-from coevo.envs.webshop.made_catalogue import made
+from coevo.envs.webshop.made_catalogue import made, words
 from coevo.envs.webshop.purchase import ShopGoal, colour_of, noun_rule, same
 from coevo.envs.webshop.shop import (
     BACK,
@@ -22,11 +21,10 @@ from coevo.envs.webshop.shop import (
     SUBPAGES,
     Shop,
     ShopState,
-    shown_option,
 )
-from coevo.envs.webshop.shop_products import Product, ShopCatalogue, load
+from coevo.envs.webshop.shop_products import Product, load
 from coevo.records.demonstration import Answer, Demonstration, Moment
-from coevo.records.draws import Key, extend
+from coevo.records.draws import Key, extend, seed_of
 from coevo.records.task import Panel, Task
 from coevo.utilities.errors import ConfigError
 
@@ -37,6 +35,8 @@ Next >, Back to Search, or Buy Now.
 A page shows one field per line. Choose the options that are asked for before you buy. Buy Now ends the task."""
 
 
+MAX_SHOWN = 1000
+"""Most products of a catalogue that is made for cloning."""
 SAID = " ".join(
     (*FIXED, BACK, BUY, NEXT, PREVIOUS, *SUBPAGES, "Page (Total results: found products search[ click[ ] without not ,")
 )
@@ -103,7 +103,10 @@ class WebShop(Environment[ShopState]):
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """Every word of a made catalogue's goals, pages and actions, sorted; empty for WebShop's files."""
-        return () if self._config.path is not None else _words(self.catalogue)
+        if self._config.path is not None:
+            return ()
+        numbers = " ".join(f"{count} {count})" for count in range(MAX_HITS + 1))
+        return tuple(sorted({*f"{SAID} {numbers}".split(), *words(self._config.products)}))
 
     def expert(self, moment: Moment, key: Key) -> Answer:
         """Not available: the oracle knows the product of the goal."""
@@ -150,7 +153,7 @@ class WebShop(Environment[ShopState]):
         return Answer("", _click(left[0] if left else BUY))
 
     def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
-        """Turns of ``episodes`` episodes for products that are used for cloning alone.
+        """Turns of ``episodes`` episodes, in another made catalogue, or for products that are used for cloning alone.
 
         They show a shopper that knows what the instruction and the pages say; the oracle would teach to guess titles.
 
@@ -159,8 +162,14 @@ class WebShop(Environment[ShopState]):
         """
         if drills:
             raise ConfigError(f"warmstart.drills={drills}: {self.name} has nothing to recite; set warmstart.drills=0")
-        tasks = shop_tasks.sample(self.catalogue, self._config.steps, episodes, key, "fresh")
-        return [turn for task in tasks for turn in expert_turns(self, task, key, advise=self.shopper)]
+        shop = self._another(extend(key, "another"))
+        tasks = shop_tasks.sample(shop.catalogue, self._config.steps, episodes, key, "fresh")
+        return [turn for task in tasks for turn in expert_turns(shop, task, key, advise=shop.shopper)]
+
+    def _another(self, draw: Key) -> "WebShop":
+        """A shop with another made catalogue, which shows the same words; itself for WebShop's files."""
+        size, steps = min(self._config.products, MAX_SHOWN), self._config.steps
+        return self if self._config.path else WebShop(size, seed_of(draw) >> 1, steps=steps)
 
     def probe(self, size: int, key: Key) -> Probe:
         """Goals for cloning alone, without lessons: only success counts."""
@@ -196,21 +205,3 @@ def _wanted(product: Product, goal: ShopGoal) -> dict[str, str]:
 
 def _click(text: str) -> str:
     return f"click[ {text} ]"
-
-
-@lru_cache(maxsize=4)
-def _words(catalogue: ShopCatalogue) -> tuple[str, ...]:
-    said = {*" ".join((SAID, *map(str, range(MAX_HITS + 1)), *(f"{count})" for count in range(MAX_HITS + 1)))).split()}
-    for product in catalogue.products:
-        texts = (
-            product.title,
-            product.description,
-            *product.bullets,
-            *product.attributes,
-            f"Price: {product.price_text}",
-        )
-        said.update(" ".join((*texts, product.asin, product.asin.lower())).split())
-        said.update(word for name, values in product.options.items() for word in shown_option(name, values))
-        for wish, goal in shop_tasks.goals_of(product):
-            said.update(shop_tasks.instruction(product, wish, goal).split())
-    return tuple(sorted(said))

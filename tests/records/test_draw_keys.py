@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 CALLS = {"key", "extend", "seed", "_ask"}
 """Functions whose arguments become parts of keys."""
 PINNED = """
-actions actions answer answer answers appliance attempt attempt author batch beyond check check critic custom
+actions actions another answer answer answers appliance attempt attempt author batch beyond check check critic custom
 demonstrations drill episode episode epoch evaluate evaluate evaluate evaluate evaluate evaluate evaluate evaluate
 evaluate exam expert functions goal guess guide homerules homerules init keys lessons lessons lessons lessons made
 noise notices notices notices order order order order others panel panel panel panel panels place play pool pools

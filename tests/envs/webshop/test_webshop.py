@@ -312,8 +312,11 @@ def test_a_wrong_call_is_one_line():
 
 
 def test_the_vocabulary_holds_every_word_of_episodes():
-    env = WebShop(products=200)
-    known = {*env.vocabulary}
+    env, other = WebShop(products=200), WebShop(products=200, seed=9)
+    known = {*other.vocabulary}
+    assert known == {*env.vocabulary}
+    shown = env.demonstrations(12, 0, key("shown"))
+    assert {*" ".join(f"{turn.moment.observation} {turn.answer.action}" for turn in shown).split()} <= known
     for task in env.sample(30, key("words")):
         for advise in (env.advise, env.shopper):
             (state, observation), done, said = env.start(task), False, [task.instruction]
