@@ -38,7 +38,7 @@ TOLD = 0.6
 
 
 class MineSweeper(Environment[MineState]):
-    """Cells that are opened, with numbers that tell of the mines beside them, on fields drawn by this project.
+    """Cells that are opened, with numbers that count the mines beside them, on fields drawn by this project.
 
     Args:
         size: cells of a side, 5 to 8.
