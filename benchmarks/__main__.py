@@ -30,6 +30,7 @@ from benchmarks.running import (
 from benchmarks.running.regression import FIGURES, check
 from benchmarks.speed import (
     engines,
+    environments,
     episode_pace,
     gateway_overhead,
     lookups,
@@ -77,6 +78,7 @@ BENCHMARKS = {
     "vllm": vllm.run,
     "engines": engines.run,
     "pace": episode_pace.run,
+    "environments": environments.run,
     "babyai": babyai.run,
     "mutants": mutants.run,
     "structure": structure.run,

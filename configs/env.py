@@ -12,7 +12,7 @@ from coevo.configs.adapter_config import (
     OpenEnvConfig,
     VerifiersConfig,
 )
-from coevo.configs.base import MAX_COUNT, MAX_SEED, Config
+from coevo.configs.base import MAX_COUNT, MAX_SEED, Config, FromAnywhere
 from coevo.configs.rows_config import RowsConfig
 from coevo.configs.simulator_config import SimulatorConfig
 from coevo.configs.trust_settings import Trusted
@@ -82,6 +82,58 @@ class BabyAIRulesConfig(_Options):
     """Actions after which an episode is cut; the longest shortest plan has 12. ``rollout.max_turns`` also cuts it."""
 
 
+class SokobanConfig(_Options):
+    """Boxes that are pushed onto targets, on boards drawn by this project."""
+
+    type: Literal["sokoban"] = "sokoban"
+    """Name of the environment."""
+    size: int = Field(default=6, ge=6, le=8)
+    """Cells along a side of a board, walls included."""
+    boxes: int = Field(default=2, ge=1, le=3)
+    """Boxes of a board; the panel ``more-boxes`` has one more."""
+    steps: int = Field(default=30, ge=10, le=200)
+    """Actions after which an episode is cut; every board can be solved within them."""
+
+
+class MineSweeperConfig(_Options):
+    """Cells that are opened, on fields drawn by this project."""
+
+    type: Literal["minesweeper"] = "minesweeper"
+    """Name of the environment."""
+    size: int = Field(default=6, ge=5, le=8)
+    """Cells of a side."""
+    mines: int = Field(default=3, ge=2, le=8)
+    """Mines of a field; the panels ``one-more`` and ``two-more`` have more."""
+    steps: int | None = Field(default=None, ge=1, le=200)
+    """Actions after which an episode is cut; null for as many as there are cells."""
+    fields: int | None = Field(default=None, ge=1, le=32)
+    """Named fields that keep their mines, so that notes about them hold; null for a new field in every task."""
+    world: int = Field(default=0, ge=0, le=MAX_SEED)
+    """Seed of the named fields."""
+
+    @property
+    def limit(self) -> int:
+        """Actions after which an episode is cut."""
+        return self.steps or self.size**2
+
+
+class WebShopConfig(_Options):
+    """A shop of text pages, with products of WebShop's files or of a catalogue made from a seed."""
+
+    type: Literal["webshop"] = "webshop"
+    """Name of the environment."""
+    products: int = Field(default=1000, ge=100, le=200_000)
+    """Products of the made catalogue."""
+    seed: int = Field(default=0, ge=0, le=MAX_SEED)
+    """Seed of the made catalogue."""
+    path: Annotated[str | None, Trusted("reads the products there"), FromAnywhere] = None
+    """Folder of WebShop's files; null for the made catalogue."""
+    nouns: Literal["words", "spacy"] = "words"
+    """Nouns of a title: ``words``: all words but stop words, numbers and units; ``spacy``: spaCy's, as in WebShop."""
+    steps: int = Field(default=15, ge=3, le=200)
+    """Actions after which an episode is cut."""
+
+
 EMBEDDED = SimulatorConfig()
 
 
@@ -98,25 +150,31 @@ class PluginEnvConfig(Config):
     """Python interpreter of the workers, if the environment is a stateful one; null for this one."""
 
 
+BUILT_IN = (
+    "homerules", "babyai", "babyai-rules", "minesweeper", "rows", "sokoban", "webshop",
+    "gymnasium", "factory", "openenv", "mcp", "verifiers",
+)  # fmt: skip
+"""Environments with settings of their own; all others are named with their options."""
+
+
 def _which(value: Any) -> str:
     kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return kind if kind in KINDS else "plugin"
-
-
-KINDS = ("homerules", "babyai", "babyai-rules", "rows", "gymnasium", "factory", "openenv", "mcp", "verifiers")
-"""Environments with settings of their own; textworld and every other name are plug-ins."""
+    return kind if kind in BUILT_IN else "plugin"
 
 
 EnvConfig = Annotated[
     Annotated[HomeRulesConfig, Tag("homerules")]
     | Annotated[BabyAIConfig, Tag("babyai")]
     | Annotated[BabyAIRulesConfig, Tag("babyai-rules")]
+    | Annotated[MineSweeperConfig, Tag("minesweeper")]
     | Annotated[RowsConfig, Tag("rows")]
     | Annotated[GymnasiumConfig, Tag("gymnasium")]
     | Annotated[FactoryConfig, Tag("factory")]
     | Annotated[OpenEnvConfig, Tag("openenv")]
     | Annotated[McpConfig, Tag("mcp")]
     | Annotated[VerifiersConfig, Tag("verifiers")]
+    | Annotated[SokobanConfig, Tag("sokoban")]
+    | Annotated[WebShopConfig, Tag("webshop")]
     | Annotated[PluginEnvConfig, Tag("plugin")],
     Discriminator(_which),
 ]

@@ -45,6 +45,7 @@ TRUSTED = {
     "PluginEnvConfig.type",
     "PluginEnvConfig.options",
     "RowsConfig.path",
+    "WebShopConfig.path",
     "RowsConfig.reward",
     "RowsConfig.tools",
     "PluginEnvConfig.python",

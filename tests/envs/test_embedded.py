@@ -4,19 +4,23 @@ import json
 
 import pytest
 
-from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig
+from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig, MineSweeperConfig, SokobanConfig, WebShopConfig
 from coevo.configs.load.load import load_env
 from coevo.envs.babyai import BabyAI
 from coevo.envs.babyai.babyai_contents import KINDS
 from coevo.envs.babyai.rules import BabyAIRules
 from coevo.envs.homerules import HomeRules
+from coevo.envs.minesweeper import MineSweeper
 from coevo.envs.registry import make
+from coevo.envs.sokoban import Sokoban
+from coevo.envs.webshop import WebShop
 from coevo.records.draws import key
 from coevo.records.task import Task
 from coevo.tasks.gates.environment_data import check_demonstrations, check_panel
 from coevo.utilities.errors import CoevoError
 
 MADE = {"homerules": HomeRules, "babyai": lambda: BabyAI(tuple(KINDS), 2), "babyai-rules": BabyAIRules}
+MADE |= {"sokoban": Sokoban, "minesweeper": MineSweeper, "webshop": WebShop}
 each = pytest.mark.parametrize("env", [made() for made in MADE.values()], ids=MADE)
 
 
@@ -30,6 +34,12 @@ each = pytest.mark.parametrize("env", [made() for made in MADE.values()], ids=MA
         (BabyAI(tuple(KINDS)), "new-rooms", 40, "18de1bde7a16"),
         (BabyAIRules(), "seen-towers", 40, "50fbbb908a08"),
         (BabyAIRules(), "other-facts", 40, "c73232c9f79e"),
+        (Sokoban(), "held-out", 40, "1e041863628d"),
+        (Sokoban(size=7, boxes=1), "more-boxes", 40, "e545e3d91655"),
+        (MineSweeper(), "held-out", 40, "5e0db6dd10c3"),
+        (MineSweeper(), "two-more", 40, "2c66476f8959"),
+        (WebShop(), "held-out", 40, "9a446f0446ec"),
+        (MineSweeper(fields=8), "other-mines", 40, "22a36c1ee107"),
     ],
 )
 def test_panels_never_change_unnoticed(env, name, size, known):
@@ -63,7 +73,9 @@ def test_demonstrations_are_a_function_of_the_key(env):
     assert shown != env.demonstrations(6, drills, key("other"))
 
 
-@pytest.mark.parametrize("env", [BabyAI(tuple(KINDS), 2), BabyAIRules()], ids=lambda env: env.name)
+@pytest.mark.parametrize(
+    "env", [made() for name, made in MADE.items() if name != "homerules"], ids=lambda env: env.name
+)
 def test_what_it_hands_in_passes_the_gates(env, tmp_path):
     for name in env.panels:
         check_panel(env.panel(name, 20), tmp_path)
@@ -75,8 +87,11 @@ def test_what_it_hands_in_passes_the_gates(env, tmp_path):
     [
         (HomeRules(), ["go safe", "go drawer", "take mug", "dance"]),
         (BabyAI(tuple(KINDS), 2), ["turn left", "go forward", "pick up", "toggle"]),
+        (Sokoban(), ["up", "left", "down", "dance"]),
+        (MineSweeper(), ["(1, 1)", "(2, 5)", "(6, 6)", "dance"]),
+        (WebShop(), ["search[lamp]", "search[red shoe]", "click[x]", "dance"]),
     ],
-    ids=["homerules", "babyai"],
+    ids=["homerules", "babyai", "sokoban", "minesweeper", "webshop"],
 )
 def test_a_batch_is_stepped_as_its_episodes_would_be_alone(env, actions):
     states = [env.start(task)[0] for task in env.sample(20, key("batch"))]
@@ -97,6 +112,9 @@ def test_a_batch_is_stepped_as_its_episodes_would_be_alone(env, actions):
          BabyAIConfig(kinds=("open", "putnext"), distractors=1, steps=9), BabyAI(["open", "putnext"], 1, 9)),
         ("babyai-rules", ["world=7", "towers=3", "steps=9"],
          BabyAIRulesConfig(world=7, towers=3, steps=9), BabyAIRules(7, 3, 9)),
+        ("sokoban", ["size=7", "boxes=1"], SokobanConfig(size=7, boxes=1), Sokoban(7, 1)),
+        ("webshop", ["products=300", "seed=4"], WebShopConfig(products=300, seed=4), WebShop(300, 4)),
+        ("minesweeper", ["mines=4", "fields=3"], MineSweeperConfig(mines=4, fields=3), MineSweeper(mines=4, fields=3)),
     ],
 )  # fmt: skip
 def test_the_settings_of_a_recipe_reach_it(name, settings, config, env):
@@ -124,6 +142,12 @@ def test_the_settings_of_a_recipe_reach_it(name, settings, config, env):
         (lambda: BabyAIRules().panel("no-bank", 10**6), r"'no-bank' has \d+ tasks with env\.towers=16.*request fewer"),
         (lambda: BabyAIRules().demonstrations(1, 2, key(0)), r"set warmstart\.drills=0"),
         (lambda: BabyAIRules().expert(None, key(0)), "use advise"),
+        (lambda: Sokoban(boxes=4), r"env\.boxes = 4"),
+        (lambda: Sokoban().demonstrations(1, 2, key(0)), r"set warmstart\.drills=0"),
+        (lambda: Sokoban().expert(None, key(0)), "use advise"),
+        (lambda: MineSweeper(mines=1), r"env\.mines = 1"),
+        (lambda: MineSweeper().demonstrations(1, 2, key(0)), r"set warmstart\.drills=0"),
+        (lambda: MineSweeper().expert(None, key(0)), "use advise"),
     ],
 )
 def test_a_wrong_call_is_one_line(call, line):

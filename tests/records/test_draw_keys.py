@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from coevo.configs.bank.retrieval_config import TfidfConfig
-from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig, HomeRulesConfig
+from coevo.configs.env import (
+    BabyAIConfig,
+    BabyAIRulesConfig,
+    HomeRulesConfig,
+    MineSweeperConfig,
+    SokobanConfig,
+    WebShopConfig,
+)
 from coevo.envs.registry import make
 from coevo.flows.cli.play import PlayableAgent
 from coevo.records.draws import key, seed_of
@@ -18,13 +25,15 @@ ROOT = Path(__file__).parents[2]
 CALLS = {"key", "extend", "seed", "_ask"}
 """Functions whose arguments become parts of keys."""
 PINNED = """
-actions actions answer answer answers appliance attempt attempt author batch beyond check check critic custom
+actions actions another answer answer answers appliance attempt attempt author batch beyond check check critic custom
 demonstrations drill episode episode epoch evaluate evaluate evaluate evaluate evaluate evaluate evaluate evaluate
-evaluate exam expert functions gateway goal guess guide homerules homerules init keys lessons lessons lessons noise
-notices notices notices order order others panel panel panels place play pool pools probe probe probe probe probe
-queries random_entries random_entries reflections rehearsal rehearsal rehearsal rehearsal replay restored retire retire
-retrieval retrieval retrieve retrieve rollout rollout rows rows rows rows sample sample search simulator split split
-split step step task tasks tools tried update update warmstart warmstart warmstart weights words write writer
+evaluate evaluate evaluate exam expert functions gateway goal guess guide homerules homerules init keys lessons lessons
+lessons lessons made noise notices notices notices order order order order others panel panel panel panel panels place
+play pool pools price price probe probe probe probe probe probe probe probe queries random_entries random_entries
+reflections rehearsal rehearsal rehearsal rehearsal replay replica restored retire retire retrieval retrieval retrieve
+retrieve rollout rollout rows rows rows rows sample sample search seeds shown simulator split split split split split
+split step step task tasks tools tried update update warmstart warmstart warmstart webshop webshop weights words write
+writer
 """
 """Every string in a call of one of them, as often as it is there; a new one is added here."""
 
@@ -50,6 +59,9 @@ def test_strings_in_keys_stay_as_they_are():
         (HomeRulesConfig(), 2096158682084575205),
         (BabyAIConfig(type="babyai"), 7408707737826521133),
         (BabyAIRulesConfig(), 17926832351932558644),
+        (SokobanConfig(), 11492034418332815922),
+        (MineSweeperConfig(), 2715013446764535804),
+        (WebShopConfig(), 1707829958574159543),
     ],
 )
 def test_tasks_whose_ids_are_in_keys_stay_as_they_are(config, digest):

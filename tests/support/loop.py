@@ -27,6 +27,8 @@ STEPS = {
     "homerules": {"steps": 120, "episodes": 8, "drills": 6, "probe_every": 120, "probe_tasks": 16},
     "babyai": {"steps": 20, "probe_every": 20, "probe_tasks": 8, "episodes": 8, "read": 0.0},
     "babyai-rules": {"steps": 20, "probe_every": 20, "probe_tasks": 8, "episodes": 8, "read": 0.0},
+    "sokoban": {"steps": 40, "probe_every": 40, "probe_tasks": 8, "episodes": 8, "read": 0.0},
+    "minesweeper": {"steps": 40, "probe_every": 40, "probe_tasks": 8, "episodes": 8, "read": 0.0},
     "rows": {"steps": 60, "probe_every": 60, "probe_tasks": 16},
 }
 

@@ -90,8 +90,8 @@ def test_a_path_has_no_tag_of_a_union(settings, says):
 
 
 def test_an_environment_by_itself_is_named_alike():
-    with pytest.raises(ConfigError, match=r"^env: size: no such key; its section has: type, level, "):
-        load_env("homerules", ["size=7"])
+    with pytest.raises(ConfigError, match=r"^env: storeys: no such key; its section has: type, level, "):
+        load_env("homerules", ["storeys=7"])
 
 
 class Leaf(Config):

@@ -26,7 +26,13 @@ THEIRS = {
     "homerules-skillrl-style": ("bank.writer.below=1.0",),
 }
 """Overrides that make two iterations enough to learn something."""
-UNREWARDED = ("babyai-grpo", "babyai-rules-coevo-rl", "babyai-rules-coevo-rl-writer-model")
+UNREWARDED = (
+    "babyai-grpo",
+    "babyai-rules-coevo-rl",
+    "babyai-rules-coevo-rl-writer-model",
+    "minesweeper-grpo",
+    "sokoban-grpo",
+)
 """Where a novice is never rewarded in two iterations."""
 UNREAD = ("babyai-rules-coevo-rl", "babyai-rules-coevo-rl-writer-model")
 """Where a rule finds nothing to quote, and where nobody serves the writer model."""

@@ -1,0 +1,179 @@
+"""MineSweeper as an environment (board and rewards as in the agents' papers)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from coevo.configs.env import MineSweeperConfig
+from coevo.envs.base import Environment, Guide, MissingPartError, Probe, Revealed, Step
+from coevo.envs.expert_turns import expert_turns
+from coevo.envs.minesweeper import field_draws
+from coevo.envs.minesweeper.minefield import (
+    EMPTY,
+    HIDDEN,
+    MINE,
+    NUMBERS,
+    OUTSIDE,
+    UNREADABLE,
+    MineState,
+    advance,
+    cells_of,
+    neighbours,
+    place,
+)
+from coevo.envs.minesweeper.risks import risks
+from coevo.records.demonstration import Answer, Demonstration, Moment
+from coevo.records.draws import Key, extend, generator
+from coevo.records.entry import Entry
+from coevo.records.episode import Episode
+from coevo.records.task import Panel, Task
+from coevo.utilities.errors import ConfigError
+
+NOTE = re.compile(r"mine at \((\d{1,2}), (\d{1,2})\)", re.ASCII)
+WORDS = "field open every cell without a mine mines . opened cells from is at safe risk"
+SAME = 1e-9
+"""Difference of risks that counts as none."""
+TOLD = 0.6
+"""Share of episodes for cloning that have notes about their field."""
+
+
+class MineSweeper(Environment[MineState]):
+    """Cells that are opened, with numbers that count the mines beside them, on fields drawn by this project.
+
+    Args:
+        size: cells of a side, 5 to 8.
+        mines: number of mines, 2 to 8.
+        steps: actions after which an episode is cut; None for as many as there are cells.
+        fields: number of named fields that keep their mines, up to 32, so that notes about them hold; None for a new
+            field in every task, the first cell of which is safe.
+        world: seed of the named fields.
+
+    Raises:
+        ConfigError: an option is out of its bounds.
+    """
+
+    name: ClassVar[str] = field_draws.NAME
+    version: str = "1"
+    panels: Mapping[str, str] = field_draws.OWN_FIELDS
+    has_expert: bool = True
+    expert_guesses: ClassVar[bool] = False
+    concurrent: ClassVar[bool] = True
+
+    def __init__(
+        self, size: int = 6, mines: int = 3, steps: int | None = None, fields: int | None = None, world: int = 0
+    ) -> None:
+        self._config = MineSweeperConfig.of(size=size, mines=mines, steps=steps, fields=fields, world=world)
+        self.panels = field_draws.panels(self._config)
+        self.reward_range = (-1.0 * self._config.limit, 10.0 + 2.0 * self._config.limit)
+
+    def sample(self, count: int, key: Key) -> list[Task]:
+        """Training tasks, different ones as long as there are enough."""
+        return field_draws.sample(self._config, count, key)
+
+    def panel(self, name: str, size: int) -> Panel:
+        """Tasks that training leaves out; a smaller panel is the beginning of a larger one."""
+        return Panel(name, self.version, field_draws.panel(self._config, name, size))
+
+    def panel_bank(self, panel: str) -> list[Entry] | None:
+        """None for the run's own, an empty list for ``no-bank``, all mines for ``other-mines``."""
+        return field_draws.panel_bank(self._config, panel)
+
+    def revealed(self, episode: Episode) -> list[Revealed]:
+        """Mines of a named field that the feedback of a step names; nothing where every task has its own field."""
+        when = f"a task is in field {episode.task.scope}"
+        told = [(step, NOTE.fullmatch(turn.feedback)) for step, turn in enumerate(episode.turns)]
+        return [Revealed(found[0], when, step) for step, found in told if found] if self._config.fields else []
+
+    def start(self, task: Task) -> tuple[MineState, str]:
+        """First state and view of a task; a named field has one cell open."""
+        state = field_draws.state_of(task)
+        return state, state.text()
+
+    def step(self, states: Sequence[MineState], actions: Sequence[str]) -> list[Step[MineState]]:
+        """Open the cell ``(row, column)`` for each state; any other text costs a step."""
+        return [advance(state, action) for state, action in zip(states, actions, strict=True)]
+
+    def guide(self, task: Task) -> Guide:
+        """Form of the actions and the symbols. Actions are numbers, so that there are no verbs."""
+        size = int(task.data["size"])
+        return Guide(
+            f"An action is (row, column), such as (2, 3), counted from 1 to {size}, from the top left cell. It opens "
+            f"that cell.\n{HIDDEN} is a closed cell, {EMPTY} an open one without mines around it, a number says how "
+            f"many of the cells around it have a mine. A mine ends the task; {MINE} shows where mines were."
+        )
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Every word of every field, sorted."""
+        size = self._config.size
+        places = [place(cell, size) for cell in range(size * size)]
+        numbers = map(str, range(1, size * size + 1))
+        said = " ".join((WORDS, UNREADABLE, OUTSIDE, HIDDEN, EMPTY, MINE, *NUMBERS, *numbers, *places))
+        return tuple(sorted({*said.split(), *(field_draws.FIELDS if self._config.fields else ())}))
+
+    def expert(self, moment: Moment, key: Key) -> Answer:
+        """Not available: the risks are computed from a state."""
+        raise MissingPartError(f"{self.name}'s expert plays from a state: use advise")
+
+    def advise(self, state: MineState, moment: Moment, key: Key) -> Answer:
+        """Cell with the least risk of a mine, by what is shown and what the notes of the moment say.
+
+        Of equal cells, the one most likely to open others, then the first; a corner at the start.
+        """
+        size, told = state.plan.size, [NOTE.search(note.text) for note in moment.lessons]
+        known = frozenset((int(found[1]) - 1) * size + int(found[2]) - 1 for found in told if found)
+        known = frozenset(cell for cell in known if cell < size * size and not state.opened >> cell & 1)
+        mines = len(state.plan.mines)
+        found = risks(state.shown, size, mines, known) or risks(state.shown, size, mines)
+        least = min(found.values())
+        cell = min(found, key=lambda cell: (found[cell] > least + SAME, -_opening(found, cell, size), cell))
+        if not state.opened:
+            cell = 0
+        return Answer("safe" if least < SAME else "least risk", place(cell, size))
+
+    def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
+        """Turns of ``episodes`` expert episodes, on fields for cloning alone; some have notes about named fields.
+
+        Raises:
+            ConfigError: drills are requested; there is nothing to recite.
+        """
+        if drills:
+            raise ConfigError(f"warmstart.drills={drills}: {self.name} has nothing to recite; set warmstart.drills=0")
+        tasks = field_draws.sample(self._config, episodes, key, "fresh")
+        return [
+            turn
+            for index, task in enumerate(tasks)
+            for turn in expert_turns(self, task, key, self._told(task, extend(key, "lessons", index)))
+        ]
+
+    def probe(self, size: int, key: Key) -> Probe:
+        """Fields for cloning alone: named ones with all their mines as notes, once true and once false."""
+        tasks = tuple(field_draws.sample(self._config, size, extend(key, "probe"), "fresh"))
+        if not self._config.fields:
+            return Probe(tasks, ((),) * size, ())
+        return Probe(tasks, tuple(map(self._true, tasks)), tuple(map(self._false, tasks)))
+
+    def _told(self, task: Task, draw: Key) -> tuple[str, ...]:
+        """Some true notes of a named field in random order, or none."""
+        rng = generator(draw)
+        if not self._config.fields or rng.random() >= TOLD:
+            return ()
+        true = self._true(task)
+        return tuple(true[index] for index in rng.permutation(len(true))[: rng.integers(1, len(true) + 1)])
+
+    def _true(self, task: Task) -> tuple[str, ...]:
+        return tuple(field_draws.note(mine, self._config.size) for mine in task.data["mines"])
+
+    def _false(self, task: Task) -> tuple[str, ...]:
+        """Notes that name cells without a mine."""
+        size, mines, first = self._config.size, task.data["mines"], task.data["first"]
+        safe = [cell for cell in range(size * size) if cell not in mines and cell != first]
+        return tuple(field_draws.note(cell, size) for cell in safe[:: len(safe) // len(mines)][: len(mines)])
+
+
+def _opening(found: Mapping[int, float], cell: int, size: int) -> float:
+    """Rough probability that no mine is around a cell, as if those around it were independent."""
+    chance = 1.0
+    for beside in cells_of(neighbours(size)[cell]):
+        chance *= 1 - found.get(beside, 0.0)
+    return chance
