@@ -48,7 +48,7 @@ class ToolUse(WirePart):
     input: dict[str, Any]
 
 
-class ToolResult(WirePart):
+class ToolResultBlock(WirePart):
     """Result of a call."""
 
     type: Literal["tool_result"]
@@ -58,7 +58,7 @@ class ToolResult(WirePart):
     cache_control: dict[str, Any] | None = None
 
 
-UserBlock = Annotated[TextBlock | ToolResult, Field(discriminator="type")]
+UserBlock = Annotated[TextBlock | ToolResultBlock, Field(discriminator="type")]
 AnswerBlock = Annotated[TextBlock | ToolUse, Field(discriminator="type")]
 
 
@@ -179,7 +179,7 @@ def _messages(given: UserTurn | AnswerTurn) -> Iterator[Message]:
         yield Message("user", given.content)
         return
     for block in given.content:
-        if isinstance(block, ToolResult):
+        if isinstance(block, ToolResultBlock):
             yield Message("tool", _text(block.content))
     if texts := [block for block in given.content if isinstance(block, TextBlock)]:
         yield Message("user", _text(texts))
