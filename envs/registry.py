@@ -10,28 +10,15 @@ from coevo.configs.rows_config import RowsConfig
 from coevo.configs.run_config import RunConfig
 from coevo.configs.simulator_config import SimulatorConfig
 from coevo.envs.base import Environment
+from coevo.envs.shipped import GROUP, SHIPPED
 from coevo.envs.stateful.stateful_environment import StatefulEnvironment
 from coevo.utilities.errors import ConfigError, unknown
 from coevo.utilities.part_registry import Registry
 
 ENVIRONMENTS = Registry[type[Environment[Any]]](
     "env.type",
-    {
-        "homerules": "coevo.envs.homerules:HomeRules",
-        "babyai": "coevo.envs.babyai:BabyAI",
-        "babyai-rules": "coevo.envs.babyai.rules:BabyAIRules",
-        "minesweeper": "coevo.envs.minesweeper:MineSweeper",
-        "sokoban": "coevo.envs.sokoban:Sokoban",
-        "textworld": "coevo.envs.textworld:TextWorld",
-        "webshop": "coevo.envs.webshop:WebShop",
-        "rows": "coevo.envs.rows.rows_environment:Rows",
-        "gymnasium": "coevo.envs.adapters.adapter_environment:GymnasiumEnvironment",
-        "factory": "coevo.envs.adapters.adapter_environment:FactoryEnvironment",
-        "openenv": "coevo.envs.adapters.adapter_environment:OpenEnvEnvironment",
-        "mcp": "coevo.envs.adapters.adapter_environment:McpEnvironment",
-        "verifiers": "coevo.envs.adapters.adapter_environment:VerifiersEnvironment",
-    },
-    "coevo.envs",
+    {name: each.path for name, each in SHIPPED.items()},
+    GROUP,
 )
 _ADDED: dict[str, type[Environment[Any]]] = {}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from coevo.utilities.errors import CoevoError
@@ -56,6 +57,11 @@ def missing_extra(error: BaseException) -> str | None:
             if module in _OF_MODULE:
                 return f"{module} is not installed: pip install 'coevo[{_OF_MODULE[module]}]'"
     return None
+
+
+def lacks(extra: str) -> bool:
+    """True if a module of an extra is not installed; nothing is imported."""
+    return any(find_spec(module) is None for module in EXTRAS[extra])
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from coevo.records.task import Panel, Task
 
 
 class HomeRules(Environment[HouseState]):
-    """One world of sixteen houses at one level.
+    """A household whose facts are hidden: sixteen houses of one world.
 
     Args:
         level: 1 has four families, four places and one step more than the shortest plan; 2 has six families,

@@ -1,33 +1,39 @@
 """``coevo envs``: the installed environments, and a check of one."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from coevo.envs.shipped import GROUP, SHIPPED, ShippedEnvironment
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption
 from coevo.utilities.errors import CoevoError, counted
+from coevo.utilities.part_registry import installed
 
+READY = "ready"
 app = typer.Typer(no_args_is_help=False)
 
 
 @app.callback(invoke_without_command=True)
 def envs(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the installed environments, or check one.
+    """List the environments, those of installed packages too, or check one.
+
+    The status of an environment is `ready`, or the command that installs what it lacks.
 
     Example: coevo envs
     """
     if context.invoked_subcommand is not None:
         return
-    from coevo.envs.registry import available
-
-    rows = [{"name": name, "description": _described(name)} for name in available()]
+    rows = [_shipped(name, each) for name, each in SHIPPED.items()]
+    rows += [_installed(name) for name in installed(GROUP) if name not in SHIPPED]
+    rows.sort(key=lambda row: row["name"])
     if as_json:
         output.document(rows)
     else:
-        output.table(rows, ("name", "description"))
+        output.table(rows, ("name", "status", "description"))
 
 
 @app.command()
@@ -77,12 +83,21 @@ def check(
     return int(not all(each.passed for each in results))
 
 
-def _described(environment: str) -> str:
+def _shipped(name: str, env: ShippedEnvironment) -> dict[str, str]:
+    return {"name": name, "status": env.remedy or READY, "description": _description(env.summary, env.panels)}
+
+
+def _installed(name: str) -> dict[str, str]:
+    """Row of an environment of another package, which has to be imported."""
     from coevo.envs.registry import find
 
     try:
-        found = find(environment)
+        found = find(name)
     except CoevoError as error:
-        return f"cannot be used: {error}"
+        return {"name": name, "status": "cannot be used", "description": str(error)}
     summary = (found.__doc__ or "").strip().partition("\n")[0]
-    return f"{summary} Panels: {', '.join(found.panels)}."
+    return {"name": name, "status": READY, "description": _description(summary, tuple(found.panels))}
+
+
+def _description(summary: str, panels: Sequence[str]) -> str:
+    return f"{summary} Panels: {', '.join(panels)}."

@@ -16,6 +16,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from coevo.configs.threads import usable_cores
+from coevo.envs.shipped import SHIPPED
 from coevo.flows.console.home import is_known
 from coevo.flows.servers.daemon import recorded
 from coevo.flows.servers.server_process import ServerError
@@ -48,6 +49,7 @@ def examine(workspace: Path) -> list[HealthFinding]:
     return [
         _python(),
         *packages(requirements("train")),
+        _environments(),
         _torch(),
         _git(),
         _cores(),
@@ -86,6 +88,13 @@ def _installed(package: str) -> str | None:
 def _satisfied(requirement: Requirement) -> bool:
     found = _installed(requirement.name)
     return found is not None and requirement.specifier.contains(found, prereleases=True)
+
+
+def _environments() -> HealthFinding:
+    """Environments whose packages are missing; that is no problem of a machine."""
+    remedies = {name: each.remedy for name, each in SHIPPED.items() if each.remedy}
+    ready = f"{len(SHIPPED) - len(remedies)} of {len(SHIPPED)} ready"
+    return HealthFinding("environments", "; ".join([ready, *(f"{name}: {how}" for name, how in remedies.items())]))
 
 
 def _torch() -> HealthFinding:

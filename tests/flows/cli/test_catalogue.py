@@ -2,12 +2,15 @@
 
 import json
 import shutil
+import subprocess
 import sys
 
 import pytest
 
 from coevo.configs.load import load
 from coevo.configs.load.load import names
+from coevo.envs.registry import find
+from coevo.envs.shipped import SHIPPED
 
 
 @pytest.mark.parametrize("kind", ["recipes", "methods"])
@@ -102,22 +105,49 @@ def test_environments_name_their_panels(coevo):
     assert "held-out" in row["description"]
 
 
+@pytest.mark.parametrize("name", SHIPPED)
+def test_environments_are_listed_as_their_classes_say(coevo, name):
+    (row,) = [row for row in json.loads(coevo("envs", "--json").out) if row["name"] == name]
+    found = find(name)
+    assert row["description"] == f"{found.__doc__.strip().splitlines()[0]} Panels: {', '.join(found.panels)}."
+    assert row["status"] == "ready"
+
+
 def test_a_broken_environment_is_named_and_hides_no_other(coevo, tmp_path, monkeypatch):
     info = tmp_path / "broken-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[coevo.envs]\nbroken = not_there_at_all:Env\n")
     monkeypatch.syspath_prepend(tmp_path)
-    described = {row["name"]: row["description"] for row in json.loads(coevo("envs", "--json").out)}
-    assert described["broken"].startswith("cannot be used")
-    assert "seen-houses" in described["homerules"]
+    listed = {row["name"]: row for row in json.loads(coevo("envs", "--json").out)}
+    assert listed["broken"]["status"] == "cannot be used"
+    assert "install its package" in listed["broken"]["description"]
+    assert "seen-houses" in listed["homerules"]["description"]
 
 
-def test_an_environment_whose_extra_is_missing_says_how_to_install_it(coevo, refused, monkeypatch):
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("minigrid", "babyai"), ("minigrid", "babyai-rules"), ("textworld", "textworld"), ("gymnasium", "gymnasium"),
+     ("websockets", "openenv")],
+)  # fmt: skip
+def test_an_environment_whose_extra_is_missing_says_how_to_install_it(coevo, monkeypatch, module, name):
+    monkeypatch.setitem(sys.modules, module, None)
+    listed = {row["name"]: row for row in json.loads(coevo("envs", "--json").out)}
+    remedy = f"pip install 'coevo[{name.partition('-')[0]}]'"
+    assert listed[name]["status"] == remedy
+    assert f"{name}: {remedy}" in coevo("doctor").out
+
+
+def test_an_environment_whose_extra_is_missing_is_refused(refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "minigrid", None)
     for name in [name for name in sys.modules if name.startswith("coevo.envs.babyai")]:
         monkeypatch.delitem(sys.modules, name)
-    described = {row["name"]: row["description"] for row in json.loads(coevo("envs", "--json").out)}
-    assert described["babyai"].startswith("cannot be used: ")
-    assert "pip install 'coevo[babyai]'" in described["babyai"]
     assert "pip install 'coevo[babyai]'" in refused("play", "babyai")
+
+
+def test_the_list_of_environments_imports_none_of_them():
+    program = "import sys; from coevo.flows.cli.app import main\ntry: main(['envs'])\nfinally: print([*sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "A household whose facts are hidden" in done.stdout
+    for heavy in ("minigrid", "textworld", "coevo.envs.base", "coevo.envs.homerules", "numpy", "pyarrow", "torch"):
+        assert f"'{heavy}'" not in done.stdout
