@@ -67,7 +67,7 @@ def run(bench: Bench) -> None:
 def measure_import() -> BenchResult:
     """Seconds of an import in a process of its own."""
     lines = [
-        subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True).stdout.split()
+        subprocess.run([sys.executable, "-P", "-c", IMPORT], capture_output=True, text=True, check=True).stdout.split()
         for _ in range(IMPORTS)
     ]
     seconds, spent, heavy = zip(*lines, strict=True)
@@ -96,7 +96,7 @@ def measure_readers(folder: Path, seconds: float = SECONDS) -> BenchResult:
     """Processes that read a bank while this one changes it: what they see after a change has returned."""
     bank, announced, end = coevo.open_bank(folder / "bank"), folder / "announced", folder / "end"
     write_atomically(announced, "0")
-    command = [sys.executable, "-c", READER, str(folder / "bank"), str(announced), str(end)]
+    command = [sys.executable, "-P", "-c", READER, str(folder / "bank"), str(announced), str(end)]
     readers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(READERS)]
     try:
         for reader in readers:

@@ -164,8 +164,8 @@ def pair(delay: float) -> Iterator[Started]:
 
 
 def _start(stack: ExitStack, directory: str, kind: str, port: int, *arguments: str) -> ServerProcess:
-    line = [sys.executable, "-m", "benchmarks.speed.gateway_processes", kind, str(port), *arguments]
-    process = ServerProcess(Launch(line, dict(os.environ), Path(directory, f"{kind}.log"), ROOT))
+    line = [sys.executable, "-P", "-m", "benchmarks.speed.gateway_processes", kind, str(port), *arguments]
+    process = ServerProcess(Launch(line, {**os.environ, "PYTHONPATH": str(ROOT)}, Path(directory, f"{kind}.log"), ROOT))
     stack.callback(process.stop)
     if not wait_ready(lambda: answers(f"http://{HOST}:{port}/health"), process.runs, 120):
         raise RuntimeError(Path(directory, f"{kind}.log").read_text(encoding="utf-8"))

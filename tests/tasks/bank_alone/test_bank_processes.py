@@ -75,7 +75,7 @@ def printed(code, path):
 def test_it_loads_neither_a_trainer_nor_an_orchestrator(tmp_path):
     assert printed(IMPORT, tmp_path) == []
     assert printed(USE, tmp_path) == ["lancedb"]
-    assert printed(ASK, tmp_path) == ["lancedb", "omegaconf"]
+    assert printed(ASK, tmp_path) == ["lancedb"]
 
 
 def test_a_writer_that_is_killed_before_its_commit_leaves_the_revision_before(tmp_path):
