@@ -196,8 +196,10 @@ def _own_addresses() -> frozenset[str]:
 
 
 def _interfaces() -> Iterator[str]:
-    import psutil
-
+    try:
+        import psutil
+    except ModuleNotFoundError:  # in a worker of another interpreter, whose parent has excepted these addresses
+        return
     for cards in psutil.net_if_addrs().values():
         for card in cards:
             if card.family in (socket.AF_INET, socket.AF_INET6):

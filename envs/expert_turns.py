@@ -23,7 +23,6 @@ def expert_turns(
         draw: key of the expert's guesses.
         lessons: texts of the notes in every moment.
         advise: the expert; by default the environment's own.
-        advise: the expert; by default the environment's own.
     """
     (state, observation), guide, notes = env.start(task), env.guide(task).text, tuple(map(Note, lessons))
     shown, history, done = list[Demonstration](), tuple[PastTurn, ...](), False

@@ -47,8 +47,6 @@ from coevo.utilities.errors import CoevoError
 
 CONCURRENCY = 64
 """Episodes in progress at a time, unless a user says otherwise."""
-MAX_SAMPLES = 1024
-"""Most samples of a task."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from coevo.configs.adapter_config import (
     OpenEnvConfig,
     VerifiersConfig,
 )
+from coevo.configs.proxies import reach
 from coevo.configs.rows_config import HELD_OUT, TRAIN, SplitConfig
 from coevo.configs.run_config import digest
 from coevo.envs.adapters.episode_parts import SimulatorFacts
@@ -93,6 +94,8 @@ class AdapterEnvironment(StatefulEnvironment, Generic[ConfigT]):
     @cached_property
     def workers(self) -> LocalWorkers:
         """Workers of this machine."""
+        if address := getattr(self.config, "url", None):
+            reach(address, "env.url", by_requests=False)  # in the environment that they inherit
         return LocalWorkers(self.program(), self.simulator, self.python)
 
     @cached_property

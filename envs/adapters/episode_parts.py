@@ -6,7 +6,6 @@ Workers of other interpreters import it: numpy and pydantic are all that it need
 import json
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from importlib import import_module
 from inspect import isawaitable
 from math import isfinite
 from numbers import Real
@@ -18,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from coevo.envs.base import Step
 from coevo.records.inert import encodable
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.part_registry import Registry
 
 T = TypeVar("T")
 OPEN = "the task is open"
@@ -105,16 +105,7 @@ def imported(setting: str, reference: str) -> Any:
     Raises:
         CoevoError: the module cannot be imported, or lacks it; names the setting.
     """
-    module, _, attribute = reference.partition(":")
-    try:
-        return getattr(import_module(module), attribute)
-    except AttributeError as error:
-        raise CoevoError(f"{setting} = {reference!r}: {error}: name what the module has") from error
-    except Exception as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise CoevoError(
-            f"{setting} = {reference!r}: importing it raises {said}: mend it, or set python_path"
-        ) from error
+    return Registry[Any](setting, {}).imported(reference, reference)
 
 
 def last_step(told: str, scores: Sequence[tuple[str, float]], least: float, cut: bool, valid: bool) -> Step[None]:

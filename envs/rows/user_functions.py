@@ -53,13 +53,7 @@ def _other(call: str) -> str:
 
 
 def _function(registry: Registry[UserFunction], setting: str, reference: str) -> UserFunction:
-    try:
-        found = registry.imported(reference, reference)
-    except ConfigError:
-        raise
-    except Exception as error:  # a user's module may raise anything
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise ConfigError(f"{setting} = {reference!r}: importing it raises {reason}: mend the module") from error
+    found = registry.imported(reference, reference)
     if not inspect.isroutine(found):
         raise ConfigError(f"{setting} = {reference!r}: a {type(found).__name__} is no function: name one")
     return found

@@ -15,7 +15,7 @@ from coevo.utilities.errors import CoevoError
 NAME = "sokoban"
 BoardSplit = Literal["held-out", "fresh", "train"]
 _SPLITS: tuple[BoardSplit, ...] = ("held-out", "fresh", "train", "train")
-"""BoardSplit of a board by its hash; ``fresh`` boards are for cloning and its probe."""
+"""Split of a board by its hash; ``fresh`` boards are for cloning and its probe."""
 PANELS = {
     "held-out": "boards that training leaves out",
     "more-boxes": "boards that training leaves out, with one more box",
@@ -53,7 +53,7 @@ def state_of(task: Task) -> SokobanState:
 
 
 def split_of(rows: tuple[str, ...]) -> BoardSplit:
-    """BoardSplit that a board belongs to."""
+    """Split that a board belongs to."""
     sides = ("/".join(rows), "/".join(map("".join, zip(*rows, strict=True))))
     # Read backwards, a text is turned by half; with its rows backwards, it is mirrored.
     mirrored = ("/".join(side.split("/")[::-1]) for side in sides)

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, nullcontext
-from importlib.util import find_spec
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -28,6 +27,7 @@ from coevo.flows.bank_server.bank_service import (
     first_mistake,
 )
 from coevo.flows.bank_server.bank_tokens import GRANT, BankTokens, Grant
+from coevo.flows.bank_server.bank_tools import BankTools
 from coevo.flows.endpoint.origin_guard import Guard, Hosts, answer_of, refusal
 from coevo.flows.endpoint.request_body import body_of, require_json
 from coevo.utilities.errors import CoevoError
@@ -68,7 +68,7 @@ class TokenGuard:
 
 
 def bank_app(service: BankService, tokens: BankTokens, hosts: Hosts) -> Starlette:
-    """Create the application of a bank. With the extra ``mcp`` it has MCP tools, too.
+    """Create the application of a bank.
 
     Args:
         service: carries requests out; closed with the application.
@@ -82,16 +82,12 @@ def bank_app(service: BankService, tokens: BankTokens, hosts: Hosts) -> Starlett
         _route("/propose", ProposeRequest, service.propose, service),
         _route("/record", RecordRequest, service.record, service),
     ]
-    tools = None
-    if offers_mcp():
-        from coevo.flows.bank_server.bank_tools import BankTools
-
-        tools = BankTools(service, MAX_BODY_BYTES)
-        routes.append(Route("/mcp", tools, methods=["POST"]))
+    tools = BankTools(service, MAX_BODY_BYTES)
+    routes.append(Route("/mcp", tools, methods=["POST"]))
 
     @asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
-        async with tools.running() if tools is not None else nullcontext():
+        async with tools.running():
             yield
         service.close()
 
@@ -101,11 +97,6 @@ def bank_app(service: BankService, tokens: BankTokens, hosts: Hosts) -> Starlett
         exception_handlers={HTTPException: _refuse, Exception: _fail},
         lifespan=running,
     )
-
-
-def offers_mcp() -> bool:
-    """True if the extra ``mcp`` is installed."""
-    return find_spec("mcp") is not None
 
 
 def _route(

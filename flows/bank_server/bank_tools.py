@@ -43,8 +43,6 @@ REPORT = types.Tool(
     input_schema=SeenEpisode.model_json_schema(),
 )
 
-_Context = ServerRequestContext[Any, Any]
-
 
 class BankTools:
     """The MCP endpoint of a bank, as an ASGI application behind the guard of tokens.

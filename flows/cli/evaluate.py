@@ -65,7 +65,11 @@ class SampleOptions:
 @with_option_groups
 def evaluate(
     target: Annotated[
-        str, typer.Argument(metavar="RUN[@N]|DIR|URL", help="Run, directory with a model, or URL of a `coevo serve`.")
+        str,
+        typer.Argument(
+            metavar="RUN[@N]|DIR|URL",
+            help="Run, directory with a model, or URL: of a `coevo serve`, or of an API with policy.model=NAME.",
+        ),
     ],
     options: EvaluationOptions,
     sampling: SampleOptions,

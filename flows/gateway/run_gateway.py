@@ -1,6 +1,5 @@
 """Opening a gateway: the policy and the bank of a package, the sessions of its run, and a socket to listen on."""
 
-import os
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -14,9 +13,10 @@ import uvicorn
 from coevo.configs.load.open_parts import open_parts
 from coevo.configs.outside_part import outside_parts
 from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.flows.endpoint.listening import listening, url_of
 from coevo.flows.endpoint.origin_guard import hosts_of
 from coevo.flows.gateway.gateway_app import Gateway, Tokens, gateway_application
-from coevo.flows.packages.serving import ANYWHERE, Address, packaged
+from coevo.flows.packages.serving import Address, packaged
 from coevo.flows.servers.server_secret import home, secret_of
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.trust import Consent, confirmed_before, extend_path
@@ -31,12 +31,13 @@ from coevo.tasks.package.package import Package
 from coevo.tasks.publish.reporter import in_stage
 from coevo.tasks.run.assemble import open_engine
 from coevo.utilities.errors import CoevoError
-from coevo.utilities.processes import LOOPBACK
 
 SERVER = "gateway"
 """Folder of the workspace for the gateways' secret and sessions."""
 CONNECTIONS = 8192
 """Most concurrent connections; further ones get 503."""
+BACKLOG = 2048
+"""Most connections that wait to be taken."""
 POLL_INTERVAL_S = 0.5
 """Seconds between two looks of the main thread, which gets signals."""
 SHUTDOWN_S = 3
@@ -73,7 +74,7 @@ class ServedGateway:
     def __init__(self, gateway: Gateway, settings: GatewaySettings, listener: socket.socket, token_file: Path) -> None:
         host, port = settings.address.host, listener.getsockname()[1]
         self.name, self.token_file = gateway.sessions.policy, token_file
-        self.url = f"http://{LOOPBACK if host == ANYWHERE else host}:{port}"
+        self.url = url_of(host, port)
         app = gateway_application(gateway, hosts_of(host, settings.address.allowed))
         quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "ws": "none"}
         bounds: dict[str, Any] = {"limit_concurrency": CONNECTIONS, "timeout_graceful_shutdown": SHUTDOWN_S}
@@ -115,7 +116,7 @@ def gateway_of(
             the run is open, or the engine cannot be started.
     """
     with ExitStack() as stack:
-        listener = stack.enter_context(_listening(settings.address))
+        listener = stack.enter_context(listening(settings.address.host, settings.address.port or 0, BACKLOG))
         secret = secret_of(workspace.root, SERVER)
         _, directory = stack.enter_context(packaged(what, workspace, consent))
         package = Package(directory)
@@ -146,15 +147,3 @@ def _agent(package: Package, scratch: Path) -> Iterator[ChatAgent]:
         with closing(DrawQueue(engine, rows, AT_ONCE if served else 1)) as queue:
             context, prompts = Context(config.context, tokenizer), MessagePrompts(tokenizer, config.context.template)
             yield ChatAgent(engine, queue, context, prompts, package.index(), root_of(config.seed, origin.revision))
-
-
-@contextmanager
-def _listening(address: Address) -> Iterator[socket.socket]:
-    """Socket of an address; connections wait in it until the server starts."""
-    try:
-        listener = socket.create_server((address.host, address.port or 0), backlog=2048)
-    except OSError as error:
-        where = f"{address.host}:{address.port or 0}"
-        raise CoevoError(f"{where}: {os.strerror(error.errno or 0)}: choose another --port or --host") from None
-    with closing(listener):
-        yield listener

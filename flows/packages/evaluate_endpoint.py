@@ -87,7 +87,7 @@ class ServedPlayer(Playing):
 
 def _opener(url: str) -> urllib.request.OpenerDirector:
     """Opener that uses the proxies of the environment, but not for this machine and the user's exceptions."""
-    direct = reach(url, "--endpoint", by_requests=False)
+    direct = reach(url, "the URL of the served agent", by_requests=False)
     return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if direct else []))
 
 

@@ -1,7 +1,6 @@
 """Texts of an exported revision: the bank as a skill file, and the model card."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -13,17 +12,12 @@ from coevo.flows.history import history
 from coevo.flows.history.revision_reference import Reading
 from coevo.lineage.revision.code_version import flat
 from coevo.lineage.revision.manifest import Manifest
-from coevo.memory.skill_markdown import SkillHead, skill_markdown
+from coevo.memory.skill_markdown import SkillHead, escaped, skill_markdown
 from coevo.memory.stats import Stats
 from coevo.models.policy.foreign import HUB
 from coevo.records.entry import Entry, Verdict
-from coevo.records.inert import shown
 from coevo.records.intervals import of_share
 from coevo.tasks.cost import spending
-
-MARKUP = re.compile(r"[\\`*_{}\[\]<>#|~!&]")
-"""Characters that Markdown may read as something else than text."""
-TICKS = re.compile(r"`+")
 
 
 def skill(run: Reading, entries: Sequence[Entry], stats: Mapping[str, Stats], verdicts: Sequence[Verdict]) -> str:
@@ -59,16 +53,6 @@ def _evidence(entry: Entry, counted: Stats | None, verdict: Verdict | None) -> s
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def text(written: str) -> str:
-    """Text on one line, which Markdown shows as it is: as code if it has characters of markup."""
-    line = " ".join(shown(written).split())
-    if not MARKUP.search(line) and "://" not in line:
-        return line
-    ticks = "`" * (1 + max(map(len, TICKS.findall(line)), default=0))
-    blank = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{ticks}{blank}{line}{blank}{ticks}"
 
 
 def model_card(run: Reading, entries: int) -> str:
@@ -107,9 +91,9 @@ def _base(config: RunConfig) -> str | None:
 
 def _method(run: Reading, base: str | None) -> Iterator[str]:
     config, spent = run.config, spending(run.history)[-1]
-    yield from ("", "## Method", "", "| part | |", "|---|---|", f"| recipe | {text(config.recipe)} |")
+    yield from ("", "## Method", "", "| part | |", "|---|---|", f"| recipe | {escaped(config.recipe)} |")
     scratch = "random weights" if config.warmstart is None else "random weights, then a warm start"
-    began = scratch if base is None else text(base)
+    began = scratch if base is None else escaped(base)
     yield f"| began as | {began} |"
     yield f"| updates of the policy | {run.manifest.iteration} |"
     update, bank = config.update, config.bank
@@ -119,7 +103,7 @@ def _method(run: Reading, base: str | None) -> Iterator[str]:
         "writer": None if bank is None else bank.writer.type,
         "admission": None if bank is None else bank.admission.type,
     }
-    yield from (f"| {name} | {text(str(kind)) if kind else 'none'} |" for name, kind in kinds.items())
+    yield from (f"| {name} | {escaped(str(kind)) if kind else 'none'} |" for name, kind in kinds.items())
     yield f"| seed | {config.seed} |"
     for name, count in (("episodes", spent.episodes), ("tokens", spent.tokens)):
         yield f"| {name} spent | {'not counted' if count is None else f'{count:,}'} |"
@@ -133,7 +117,7 @@ def _data(run: Reading) -> Iterator[str]:
     yield from ("", "## Data", "", "Tasks of the environment with these settings; held-out tasks taught nothing.", "")
     for name, value in env.items():
         if not any(f"{name}.".startswith(f"{each}.") for each in hidden):
-            yield f"- {text(name)}: {text(json.dumps(value))}"
+            yield f"- {escaped(name)}: {escaped(json.dumps(value))}"
 
 
 def _figures(run: Reading) -> Iterator[str]:
@@ -148,14 +132,14 @@ def _figures(run: Reading) -> Iterator[str]:
         played = outcomes.replace("-", "")
         if played:
             share = of_share(played.count("1") / len(played), len(played))
-            yield f"| {text(panel)} | {len(played)} | {share.mean:.3f} | [{share.low:.3f}, {share.high:.3f}] |"
+            yield f"| {escaped(panel)} | {len(played)} | {share.mean:.3f} | [{share.low:.3f}, {share.high:.3f}] |"
 
 
 def _versions(manifest: Manifest) -> Iterator[str]:
     yield from ("", "## Versions", "")
     code, settings = (manifest.state[name][:12] for name in ("code", "config_hash"))
     yield f"- coevo {version('coevo')}, code {code}, configuration {settings}"
-    yield from (f"- {text(name)} {text(found)}" for name, found in manifest.state.get("packages", {}).items())
+    yield from (f"- {escaped(f'{name} {found}')}" for name, found in manifest.state.get("packages", {}).items())
 
 
 def _use(adapters: bool, entries: int) -> Iterator[str]:

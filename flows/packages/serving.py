@@ -9,6 +9,7 @@ from pathlib import Path
 
 from coevo.configs.proxies import reach_directly
 from coevo.flows.console.interrupt import at_once
+from coevo.flows.endpoint.listening import url_of
 from coevo.flows.endpoint.request_limits import Limits
 from coevo.flows.history.revision_reference import Reference, reading
 from coevo.flows.packages.make_package import package
@@ -25,7 +26,6 @@ from coevo.utilities.processes import LOOPBACK, UTF8, Launch, ServerProcess, ans
 
 STARTUP = 300.0
 """Seconds after which a server that does not answer is given up."""
-ANYWHERE = "0.0.0.0"
 """Host that stands for every address of the machine."""
 
 
@@ -94,7 +94,7 @@ def serve(
         line += _options(address, limits)
         process = ServerProcess(Launch(line, {**os.environ, **telemetry.OFF, **UTF8}, log, directory=directory))
         try:
-            url = f"http://{LOOPBACK if host == ANYWHERE else host}:{port}"
+            url = url_of(host, port)
             with at_once(process.kill):
                 with in_stage(f"starts the server of {name}"):
                     if not wait_ready(lambda: answers(f"{url}/ping"), process.runs, STARTUP):

@@ -135,7 +135,7 @@ class Page:
         text: the answer.
         label: label of the form.
         names: names of actions, which the label needs; empty where any text follows it.
-    finished: False if the length limit cut it.
+        finished: False if the length limit cut it.
     """
 
     def __init__(self, text: str, label: str, names: tuple[str, ...], finished: bool) -> None:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coevo.configs.bank.writer_model_config import BudgetConfig, PriceConfig, SpendingConfig
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.line_file import append_line, drop_torn_line
 
 NAME, PATTERN = "calls-{:06}.jsonl", "calls-*.jsonl"
 MILLION = 1_000_000
@@ -204,19 +205,13 @@ class CallLedger:
         path = self._files[-1][0]
         if not path.exists():
             self._begin(path)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(line.model_dump_json(exclude_defaults=True) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(path, line.model_dump_json(exclude_defaults=True))
 
     def _read(self, path: Path) -> None:
         """Take up a file; what an earlier process wrote of a line without its end goes."""
-        whole = path.read_bytes()
-        end = whole.rfind(b"\n") + 1
-        if end < len(whole):
-            os.truncate(path, end)
+        drop_torn_line(path)
         waiting, most, answers = Counter[str](), dict[str, CallExpense](), dict[str, KeptAnswer]()
-        for line in _lines(path, whole[:end]):
+        for line in _lines(path, path.read_bytes()):
             if line.event == "before":
                 self.spent = line.expense
             elif line.event == "asked":

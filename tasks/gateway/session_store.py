@@ -1,6 +1,6 @@
 """Sessions that ended, one line of JSON each, on the disk before anybody hears of it.
 
-<directory>/training.jsonl    sessions that may teach, with every token
+<directory>/training.jsonl    sessions of mode training, with every token
 <directory>/evaluation.jsonl  sessions of mode ``evaluation``, which teach nothing
 <directory>/opened            names of sessions that were opened; one that did not end is lost at the next start
 <directory>/lock              held by the one gateway that writes
@@ -9,10 +9,8 @@ A line is appended and synced as a whole. One without its end was cut off by the
 client had an answer, and is removed at the next start.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from errno import ENOSPC
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -25,11 +23,10 @@ from coevo.lineage.atomic_files import make_private, write_atomically
 from coevo.records.message import Message, Role
 from coevo.tasks.gateway.session_tree import DrawnTurn
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.line_file import append_line, drop_torn_line
 
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 StoredNumber = Annotated[float, Field(allow_inf_nan=False)]
-BLOCK = 2**16
-"""Bytes of a file that are searched for the end of a line at once."""
 FILES = {"training": "training.jsonl", "evaluation": "evaluation.jsonl"}
 """File of the sessions of a mode."""
 
@@ -50,7 +47,7 @@ class SessionTask(_Stored):
 
 
 class SessionOutcome(_Stored):
-    """SessionOutcome of a session, as its client reports it.
+    """Outcome of a session, as its client reports it.
 
     Attributes:
         reward: return of the whole session.
@@ -160,7 +157,7 @@ class SessionStore:
         self.late = 0
         self.ended: dict[str, Ended] = {}
         for path in (directory / name for name in FILES.values()):
-            _repair(path)
+            drop_torn_line(path)
             self.ended |= {each.session: _ended(each) for each in read_sessions(path)}
         self._lose()
 
@@ -172,7 +169,7 @@ class SessionStore:
     def keep(self, record: SessionRecord) -> Ended:
         """Write a session to the disk; it is there when this returns."""
         with self._writing:
-            _append(self._directory / FILES[record.mode], f"{record.model_dump_json()}\n")
+            append_line(self._directory / FILES[record.mode], record.model_dump_json())
             self.ended[record.session] = ended = _ended(record)
         return ended
 
@@ -242,34 +239,3 @@ def _lost(name: str) -> SessionRecord:
 
 def _ended(record: SessionRecord) -> Ended:
     return Ended(record.end, "" if record.outcome is None else record.outcome.digest)
-
-
-def _repair(path: Path) -> None:
-    """Remove a last line without its end from a file."""
-    if not path.exists():
-        return
-    with path.open("rb+") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end:
-            begin = max(0, end - BLOCK)
-            file.seek(begin)
-            if (at := file.read(end - begin).rfind(b"\n")) >= 0:
-                end = begin + at + 1
-                break
-            end = begin
-        file.truncate(end)
-        os.fsync(file.fileno())
-
-
-def _append(path: Path, line: str) -> None:
-    """Append a whole line, or nothing, to a file on the disk."""
-    with path.open("ab", buffering=0) as file:
-        before = file.seek(0, os.SEEK_END)
-        try:
-            written = file.write(line.encode())
-            if written < len(line.encode()):
-                raise OSError(ENOSPC, os.strerror(ENOSPC), str(path))
-            os.fsync(file.fileno())
-        except OSError:
-            file.truncate(before)
-            raise

@@ -5,7 +5,6 @@ the episodes of the question, its digest, and the reply. A reply with a fault is
 """
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from coevo.lineage.atomic_files import write_atomically
 from coevo.records.writing import Drawn, Question, Reply
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.line_file import append_line
 
 MAX_TOKEN_ID = 2**31
 """Bound of token ids."""
@@ -113,10 +113,7 @@ class Journal:
 
     def append(self, answered: Answered) -> None:
         """Write one answer to the disk."""
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(f"{answered.line()}\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(self._path, answered.line())
         self.answers.append(answered)
 
     def drop(self, before: int) -> None:

@@ -1,7 +1,5 @@
 """``coevo bank serve`` and ``coevo bank token``: a bank that stands alone, for agents of any kind and language."""
 
-import os
-import socket
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +7,7 @@ import typer
 
 from coevo.flows.console import output
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.extras import lacks
 from coevo.utilities.processes import LOOPBACK
 
 CONNECTIONS = 64
@@ -29,26 +28,27 @@ def serve(
     """Serve a bank that stands alone, over HTTP and MCP, until Ctrl-C.
 
     Every request needs a token, see `coevo bank token`. POST /retrieve finds lessons, /outcomes counts episodes,
-    /propose puts lessons forward and /record keeps trajectories; /mcp has the tools recall and report_outcome, with the
-    extra mcp. Lessons are judged by a program with `coevo.open_bank`, which may run at the same time.
+    /propose puts lessons forward and /record keeps trajectories; /mcp has the tools recall and report_outcome. Lessons
+    are judged by a program with `coevo.open_bank`, which may run at the same time.
 
     Example: coevo bank serve memory --port 8800
     """
+    if lacks("mcp"):
+        raise CoevoError("the server of a bank needs the extra mcp: pip install 'coevo[mcp]'")
     import uvicorn
 
-    from coevo.flows.bank_server.bank_app import bank_app, offers_mcp
+    from coevo.flows.bank_server.bank_app import bank_app
     from coevo.flows.bank_server.bank_service import BankService
     from coevo.flows.bank_server.bank_tokens import BankTokens
+    from coevo.flows.endpoint.listening import listening, url_of
     from coevo.flows.endpoint.origin_guard import hosts_of
 
-    with _listening(host, port) as listener:
+    with listening(host, port) as listener:
         service = BankService(directory, retrieval, k)
         app = bank_app(service, BankTokens(directory), hosts_of(host, allow_host or []))
         quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "lifespan": "on"}
         config = uvicorn.Config(app, http="h11", ws="none", limit_concurrency=CONNECTIONS, **quiet)
-        name = f"[{host}]" if ":" in host else host
-        output.line(f"Bank {directory}: http://{name}:{listener.getsockname()[1]}")
-        output.line("MCP: /mcp" if offers_mcp() else "MCP is not offered: pip install 'coevo[mcp]'")
+        output.line(f"Bank {directory}: {url_of(host, listener.getsockname()[1])}, with MCP at /mcp")
         output.line(f"Tokens: coevo bank token {directory}; Ctrl-C stops the server.")
         uvicorn.Server(config).run(sockets=[listener])
 
@@ -80,16 +80,3 @@ def token(
         tokens.renew()
     names = {"user": user, "agent": agent, "task": task}
     output.line(tokens.token({name: value for name, value in names.items() if value is not None}))
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens.
-
-    Raises:
-        CoevoError: the port is taken, or the host is not of this machine.
-    """
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else "is no address of this machine"
-        raise CoevoError(f"{host}:{port}: {reason}: choose another --port or --host") from None

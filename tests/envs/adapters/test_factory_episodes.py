@@ -136,8 +136,8 @@ def test_every_promise_of_the_interface_holds(path):
     [
         ("Silent", "a Silent has no reset: write one"),
         ("Undescribed", "support.factories:Undescribed.wave': it has no docstring"),
-        ("Missing", "has no attribute 'Missing'"),
-        ("corner", "has no attribute 'corner'"),
+        ("Missing", "has no Missing"),
+        ("corner", "has no corner"),
     ],
 )
 def test_what_is_no_factory_is_one_line(name, says):

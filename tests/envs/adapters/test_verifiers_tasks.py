@@ -63,7 +63,7 @@ def test_without_tools_the_action_is_the_answer():
     ("name", "settings", "says"),
     [
         ("BoxedSums", {}, "BoxedSum needs a container"),
-        ("Missing", {}, "has no attribute 'Missing'"),
+        ("Missing", {}, "has no Missing"),
         ("Sums", {"options": {"colour": 1}}, "env.options: Sums refuses"),
         ("Sums", {"options": {"count": 0}}, "it has no task"),
     ],
