@@ -22,6 +22,7 @@ THEIRS = {
     "babyai-context-lite-open": ("update.critic.warmup=0",),
     "babyai-context-lite-pick-up-seq-go-to": ("update.critic.warmup=0",),
     "babyai-context-lite-pickup": ("update.critic.warmup=0",),
+    "gymnasium-grpo": ("rollout.tasks=16",),
     "homerules-context-lite": ("rollout.tasks=32",),
     "homerules-skillrl-style": ("bank.writer.below=1.0",),
 }
