@@ -30,7 +30,7 @@ from coevo.flows.bank_server.bank_tokens import GRANT, BankTokens, Grant
 from coevo.flows.bank_server.bank_tools import BankTools
 from coevo.flows.endpoint.origin_guard import Guard, Hosts, answer_of, bearer_of, refusal
 from coevo.flows.endpoint.request_body import body_of, require_json
-from coevo.tasks.bank_alone.bank_store import FullError
+from coevo.tasks.bank_alone.bank_store import BankFullError
 from coevo.utilities.errors import CoevoError
 
 MAX_BODY_BYTES = 4 * 2**20
@@ -111,7 +111,7 @@ def _route(
         except CoevoError as error:
             refused = refusal(*service.refused(error))
             if refused.status_code == BUSY:
-                refused.headers = {"Retry-After": FULL_RETRY_S if isinstance(error, FullError) else BUSY_RETRY_S}
+                refused.headers = {"Retry-After": FULL_RETRY_S if isinstance(error, BankFullError) else BUSY_RETRY_S}
             raise refused from None
 
     return Route(path, handle, methods=["POST"])

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from coevo.flows.bank_server.bank_tokens import Grant
 from coevo.memory.validate import shortened
 from coevo.tasks.bank_alone.bank_reader import MOST_RESULTS
-from coevo.tasks.bank_alone.bank_store import BusyError, DirectoryError, FullError, WaitingQuota
+from coevo.tasks.bank_alone.bank_store import BankFullError, BusyError, DirectoryError, WaitingQuota
 from coevo.tasks.bank_alone.chat_trajectory import ChatTrajectory
 from coevo.tasks.bank_alone.standalone_bank import open_bank
 from coevo.utilities.errors import CoevoError
@@ -208,7 +208,7 @@ class BankService:
         """Status and text of a refusal; what concerns the directory goes to the server's log alone."""
         if isinstance(error, BusyError):
             return BUSY, "other changes of this bank come first: try again when they have finished"
-        if isinstance(error, FullError):
+        if isinstance(error, BankFullError):
             return BUSY, "this bank is full: try again when its owner has judged or written lessons"
         if isinstance(error, DirectoryError):
             sys.stderr.write(f"{error}\n")

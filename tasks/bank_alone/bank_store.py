@@ -35,7 +35,7 @@ class DirectoryError(CoevoError):
     """The directory of the bank is damaged, whatever the caller asks for; names files."""
 
 
-class FullError(CoevoError):
+class BankFullError(CoevoError):
     """More items would wait than the whole bank takes."""
 
 
