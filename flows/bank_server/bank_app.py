@@ -28,14 +28,17 @@ from coevo.flows.bank_server.bank_service import (
 )
 from coevo.flows.bank_server.bank_tokens import GRANT, BankTokens, Grant
 from coevo.flows.bank_server.bank_tools import BankTools
-from coevo.flows.endpoint.origin_guard import Guard, Hosts, answer_of, refusal
+from coevo.flows.endpoint.origin_guard import Guard, Hosts, answer_of, bearer_of, refusal
 from coevo.flows.endpoint.request_body import body_of, require_json
+from coevo.tasks.bank_alone.bank_store import BankFullError
 from coevo.utilities.errors import CoevoError
 
 MAX_BODY_BYTES = 4 * 2**20
 """Most bytes of a request."""
 OPEN_PATH = "/ping"
 """Path that needs no token, since it reveals nothing."""
+BUSY_RETRY_S, FULL_RETRY_S = "1", "60"
+"""Seconds after which a change may be sent again, and one of a full bank, where its owner has to act first."""
 RequestT = TypeVar("RequestT", bound=BankRequest)
 
 
@@ -55,9 +58,7 @@ class TokenGuard:
         """Handle one request."""
         answer = self._app
         if scope["type"] == "http" and scope["path"] != OPEN_PATH:
-            given = Request(scope).headers.getlist("authorization")
-            kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-            grant = self._tokens.grant(token.strip()) if kind.lower() == "bearer" else None
+            grant = self._tokens.grant(bearer_of(Request(scope)))
             if grant is None:
                 refused = refusal(401, "send a token of this bank: Authorization: Bearer bank_...")
                 refused.headers = {"WWW-Authenticate": "Bearer"}
@@ -108,9 +109,9 @@ def _route(
         try:
             return JSONResponse(await act(request.scope[GRANT], asked))
         except CoevoError as error:
-            status, said = service.refused(error)
-            refused = refusal(status, said)
-            refused.headers = {"Retry-After": "1"} if status == BUSY else None
+            refused = refusal(*service.refused(error))
+            if refused.status_code == BUSY:
+                refused.headers = {"Retry-After": FULL_RETRY_S if isinstance(error, BankFullError) else BUSY_RETRY_S}
             raise refused from None
 
     return Route(path, handle, methods=["POST"])

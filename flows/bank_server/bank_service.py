@@ -3,10 +3,12 @@
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar
@@ -16,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from coevo.flows.bank_server.bank_tokens import Grant
 from coevo.memory.validate import shortened
 from coevo.tasks.bank_alone.bank_reader import MOST_RESULTS
-from coevo.tasks.bank_alone.bank_store import BusyError
+from coevo.tasks.bank_alone.bank_store import BankFullError, BusyError, DirectoryError, WaitingQuota
 from coevo.tasks.bank_alone.chat_trajectory import ChatTrajectory
 from coevo.tasks.bank_alone.standalone_bank import open_bank
 from coevo.utilities.errors import CoevoError
@@ -26,11 +28,15 @@ MAX_QUERY_CHARS = 20_000
 MAX_ITEMS = 1000
 """Most items of a list in a request."""
 BUSY_TIMEOUT_S = 5.0
-"""Seconds to wait for another process that changes the bank."""
+"""Seconds after the arrival of a request until which it waits for another process that changes the bank."""
+MAX_CHANGES = 32
+"""Most requests that wait to change the bank; further ones get 503, so that readers have connections."""
+MAX_WAITING = 100
+"""Most lessons, and most trajectories, of the names of one token that wait for the bank's owner."""
 POLL_INTERVAL_S = 0.05
 """Seconds between two attempts to change it."""
 BUSY = 503
-"""Status of a request that may be sent again, since another process changes the bank."""
+"""Status of a request that may be sent again, since other changes come first or the bank is full."""
 FAILED = "the bank failed: see the server's log"
 T = TypeVar("T")
 
@@ -105,11 +111,13 @@ class _Report:
 
     Attributes:
         episodes: ids and success of each.
+        until: time of the monotonic clock until which they wait for another process.
         error: why they were not counted.
         done: True once they are.
     """
 
     episodes: Sequence[tuple[Sequence[str], bool]]
+    until: float
     error: CoevoError | None = None
     done: bool = False
 
@@ -131,6 +139,7 @@ class BankService:
         self._reader, self._writer = (open_bank(path, retrieval, k) for _ in range(2))
         self._reading, self._writing = (ThreadPoolExecutor(1, f"bank-{name}") for name in ("reader", "writer"))
         self._reports: deque[_Report] = deque()
+        self._changes = 0
 
     async def recall(self, grant: Grant, asked: RecallRequest) -> dict[str, Any]:
         """Lessons of a scope, and those without scope, that match best, with their ids and scores.
@@ -147,19 +156,21 @@ class BankService:
     async def outcomes(self, grant: Grant, asked: OutcomesRequest) -> dict[str, Any]:
         """Count episodes. Reports that arrive together are one revision; the answer comes after its commit.
 
+        Entries that the token sees but may not change, which are those for everybody, are left out.
+
         Raises:
             CoevoError: an id is not that of an active entry that the token sees; nothing of the request is counted.
         """
-        episodes = [(tuple(each.shown), each.success) for each in asked.episodes]
-        shown = [name for names, _ in episodes for name in names]
-        await self._in(self._reading, partial(self._require_seen, grant, shown))
-        report = _Report(episodes)
-        self._reports.append(report)
-        # The thread works in order: when this has run, the report was counted by it, or by an earlier one.
-        await self._in(self._writing, self._count)
+        with self._waiting() as until:
+            shown = await self._in(self._reading, partial(self._own, grant, [each.shown for each in asked.episodes]))
+            success = [each.success for each in asked.episodes]
+            report = _Report(list(zip(shown, success, strict=True)), until)
+            self._reports.append(report)
+            # The thread works in order: when this has run, the report was counted by it, or by an earlier one.
+            await self._in(self._writing, self._count)
         if not report.done:
-            raise report.error or CoevoError(f"{self.path}: episodes were not counted")
-        return {"counted": len(episodes)}
+            raise report.error or DirectoryError(f"{self.path}: episodes were not counted")
+        return {"counted": len(success)}
 
     async def propose(self, grant: Grant, asked: ProposeRequest) -> dict[str, Any]:
         """Put lessons forward; the bank's owner judges them.
@@ -169,28 +180,37 @@ class BankService:
         """
         scope = grant.scope(asked.scope)
         lessons = [each if isinstance(each, str) else each.model_dump() for each in asked.lessons]
-        names = await self._change(partial(self._writer.propose, lessons, scope))
-        return {"candidates": names}
+        with self._waiting() as until:
+            change = partial(self._writer.propose, lessons, scope, _quota(grant))
+            return {"candidates": await self._in(self._writing, partial(_patiently, change, until))}
 
     async def record(self, grant: Grant, asked: RecordRequest) -> dict[str, Any]:
-        """Keep attempts until the bank's owner lets a writer read them.
+        """Keep attempts until the bank's owner lets a writer read them, and count them as ``outcomes`` does.
+
+        Their ids stay here: they tell how often others change the bank.
 
         Raises:
             CoevoError: one is not acceptable, or too many wait; nothing changed.
         """
-        attempts = [
-            ChatTrajectory(**each.model_dump(exclude={"scope"}), scope=grant.scope(each.scope))
-            for each in asked.trajectories
-        ]
-        shown = [name for each in attempts for name in each.shown]
-        await self._in(self._reading, partial(self._require_seen, grant, shown))
-        return {"trajectories": await self._change(partial(self._writer.record, attempts))}
+        scopes = [grant.scope(each.scope) for each in asked.trajectories]
+        with self._waiting() as until:
+            shown = await self._in(
+                self._reading, partial(self._own, grant, [each.shown for each in asked.trajectories])
+            )
+            attempts = [
+                ChatTrajectory(**each.model_dump(exclude={"scope", "shown"}), scope=scope, shown=names)
+                for each, scope, names in zip(asked.trajectories, scopes, shown, strict=True)
+            ]
+            change = partial(self._writer.record, attempts, _quota(grant))
+            return {"recorded": len(await self._in(self._writing, partial(_patiently, change, until)))}
 
     def refused(self, error: CoevoError) -> tuple[int, str]:
         """Status and text of a refusal; what concerns the directory goes to the server's log alone."""
         if isinstance(error, BusyError):
-            return BUSY, "another process changes this bank: try again when it has finished"
-        if str(self.path) in str(error):
+            return BUSY, "other changes of this bank come first: try again when they have finished"
+        if isinstance(error, BankFullError):
+            return BUSY, "this bank is full: try again when its owner has judged or written lessons"
+        if isinstance(error, DirectoryError):
             sys.stderr.write(f"{error}\n")
             return 500, FAILED
         return 422, str(error)
@@ -203,26 +223,45 @@ class BankService:
     async def _in(self, thread: ThreadPoolExecutor, act: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(thread, act)
 
-    async def _change(self, change: Callable[[], T]) -> T:
-        return await self._in(self._writing, partial(_patiently, change))
+    @contextmanager
+    def _waiting(self) -> Iterator[float]:
+        """Be one of the requests that wait to change the bank; the time until which this one does.
 
-    def _require_seen(self, grant: Grant, names: Sequence[str]) -> None:
-        for name in dict.fromkeys(names):
-            if not grant.sees(self._reader.entry(name).scope):
+        Raises:
+            BusyError: too many do.
+        """
+        if self._changes >= MAX_CHANGES:
+            raise BusyError(f"{self.path}: {MAX_CHANGES} requests wait to change this bank")
+        self._changes += 1
+        try:
+            yield monotonic() + BUSY_TIMEOUT_S
+        finally:
+            self._changes -= 1
+
+    def _own(self, grant: Grant, shown: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Of the entries that each episode saw, those that the token may change.
+
+        Raises:
+            CoevoError: the token does not see one.
+        """
+        scopes = {name: self._reader.entry(name).scope for name in dict.fromkeys(chain.from_iterable(shown))}
+        for name, scope in scopes.items():
+            if not grant.sees(scope):
                 # As for an entry that is not there.
                 raise CoevoError(f"{shortened(name)} is no active entry: `entries()` lists them with their ids")
+        return [[name for name in names if grant.changes(scopes[name])] for names in shown]
 
     def _count(self) -> None:
         """Count all reports that wait, in one revision; one by one where one of them is refused."""
         reports = [self._reports.popleft() for _ in range(len(self._reports))]
-        if not self._try(reports) and len(reports) > 1:
+        if reports and not self._try(reports) and len(reports) > 1:
             for report in reports:
                 self._try([report])
 
     def _try(self, reports: Sequence[_Report]) -> bool:
         episodes = [episode for report in reports for episode in report.episodes]
         try:
-            _patiently(partial(self._writer.outcomes, episodes))
+            _patiently(partial(self._writer.outcomes, episodes), min(report.until for report in reports))
         except CoevoError as error:
             for report in reports:
                 report.error = error
@@ -239,14 +278,18 @@ def first_mistake(error: ValidationError) -> str:
     return f"{where}: {problem['msg']}".removeprefix(": ")
 
 
-def _patiently(change: Callable[[], T]) -> T:
-    """Change the bank, once no other process does.
+def _quota(grant: Grant) -> WaitingQuota | None:
+    """Limit of a token, over all scopes that it opens; none where it opens the whole bank."""
+    return WaitingQuota(grant.changes, MAX_WAITING) if grant.names else None
+
+
+def _patiently(change: Callable[[], T], until: float) -> T:
+    """Change the bank, once no other process does; try once at least.
 
     Raises:
-        BusyError: another one does for ``BUSY_TIMEOUT_S``.
+        BusyError: another one does until a time of the monotonic clock.
         CoevoError: the change is refused.
     """
-    until = monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
             return change()

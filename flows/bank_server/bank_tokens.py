@@ -49,11 +49,15 @@ class Grant:
         return wider
 
     def sees(self, scope: str) -> bool:
-        """True if requests of the token may concern an entry with this scope."""
+        """True if requests of the token may read an entry with this scope."""
         if not self.names or not scope:
             return True
         names = dict(parse_qsl(scope, keep_blank_values=True))
         return self.names.items() <= names.items() and _is_of(scope, names)
+
+    def changes(self, scope: str) -> bool:
+        """True if requests of the token may change what stands in a scope: with names, not what is for everybody."""
+        return self.sees(scope) and (scope != "" or not self.names)
 
 
 class BankTokens:

@@ -81,6 +81,15 @@ def hosts_of(bound: str, more: Sequence[str]) -> Hosts:
     return Hosts(frozenset(name.lower() for name in (*own, *more)), bound not in LOCAL)
 
 
+def bearer_of(request: Request) -> str:
+    """Bearer token of a request; empty without one, and with two ``Authorization`` headers, which proxies may read
+    differently.
+    """
+    given = request.headers.getlist("authorization")
+    kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
 def refusal(status: int, message: str) -> HTTPException:
     """HTTP error with an answer of one line."""
     line = "".join(each if each.isprintable() else " " for each in message)

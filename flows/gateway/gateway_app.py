@@ -29,7 +29,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from coevo.flows.endpoint.origin_guard import Guard, Hosts, refusal
+from coevo.flows.endpoint.origin_guard import Guard, Hosts, bearer_of, refusal
 from coevo.flows.endpoint.request_body import body_of
 from coevo.flows.gateway.anthropic_dialect import Anthropic
 from coevo.flows.gateway.dialect import ChatCall, ChatReply, Dialect, Stamp, WirePart, body_as
@@ -76,8 +76,7 @@ class Tokens:
         Raises:
             HTTPException: 401 if it has neither.
         """
-        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        given = bearer.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
+        given = bearer_of(request) or request.headers.get("x-api-key", "")
         wanted = [self._secret, *([] if session is None else [self.of(session)])]
         right = [hmac.compare_digest(given.encode(), each.encode()) for each in wanted]
         if not any(right):

@@ -1,6 +1,6 @@
 """The directory of a bank that stands alone: tables, revisions and the writer's lock."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,42 @@ TABLES, REVISIONS, TRAJECTORIES, LOCK = "tables", "revisions", "trajectories", "
 """Contents of the directory."""
 
 
+MOST_WAITING = 1000
+"""Most lessons that wait to be judged, and most trajectories that wait for a writer: each revision names them all."""
+
+
 class BusyError(CoevoError):
     """Another process changes the bank."""
+
+
+class DirectoryError(CoevoError):
+    """The directory of the bank is damaged, whatever the caller asks for; names files."""
+
+
+class BankFullError(CoevoError):
+    """More items would wait than the whole bank takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingQuota:
+    """Limit on the items that wait in some scopes, below that of the whole bank.
+
+    Attributes:
+        counts: True for the text of one of these scopes.
+        most: lessons, and likewise trajectories, that may wait in them.
+    """
+
+    counts: Callable[[str], bool]
+    most: int
+
+    def require(self, scopes: Sequence[str], items: str) -> None:
+        """Make sure that items of these scopes may wait together.
+
+        Raises:
+            CoevoError: too many are of the scopes that count.
+        """
+        if sum(map(self.counts, scopes)) > self.most:
+            raise CoevoError(f"more than {self.most} {items} of these names would wait: send more once fewer wait")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +106,25 @@ class BankStore:
         self._content = self._latest(self.revisions.latest())
 
     def newest(self) -> BankContent:
-        """Content of the newest revision, whichever process made it."""
+        """Content of the newest revision, whichever process made it.
+
+        Raises:
+            DirectoryError: it is damaged.
+        """
         number = self.revisions.latest(self._content.revision.number)
         if number != self._content.revision.number:
-            self._content = self._latest(number)
+            with _damaged():
+                self._content = self._latest(number)
         return self._content
+
+    def scopes_of(self, trajectories: Sequence[str]) -> list[str]:
+        """Scopes of the trajectories with these ids.
+
+        Raises:
+            DirectoryError: one is missing or damaged.
+        """
+        with _damaged():
+            return self.trajectories.scopes(trajectories)
 
     def read(self, number: int) -> BankContent:
         """Content of a revision.
@@ -132,10 +180,14 @@ class BankStore:
             note: outcome in a few words.
             change: of the tables.
             waiting: candidates and trajectories that wait from now on; None where they stay.
+
+        Raises:
+            DirectoryError: the tables are damaged.
         """
         bank = Bank(self.path / TABLES)
-        bank.restore(before.revision.versions, before.revision.tables)  # a killed writer may have left more
-        bank.merge(change)
+        with _damaged():
+            bank.restore(before.revision.versions, before.revision.tables)  # a killed writer may have left more
+            bank.merge(change)
         old = before.revision
         candidates = old.candidates if waiting.candidates is None else waiting.candidates
         trajectories = old.trajectories if waiting.trajectories is None else waiting.trajectories
@@ -196,3 +248,12 @@ class BankStore:
             if self.revisions.latest() < 0:
                 bank = Bank(self.path / TABLES)
                 self.revisions.commit(BankRevision(0, "create", "", bank.versions(), bank.hashes()))
+
+
+@contextmanager
+def _damaged() -> Iterator[None]:
+    """Tell errors of what the directory holds from those of what a caller asks for."""
+    try:
+        yield
+    except CoevoError as error:
+        raise DirectoryError(str(error)) from error

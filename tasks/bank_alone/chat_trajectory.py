@@ -1,7 +1,7 @@
 """Trajectories of chat messages: checked, kept as files until no revision needs them, and as episodes for writers."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from pathlib import Path
@@ -143,6 +143,7 @@ class TrajectoryFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._scopes: dict[str, str] = {}
 
     def write(self, revision: int, trajectories: Iterable[ChatTrajectory]) -> list[str]:
         """Keep trajectories that a revision in the making records; return their ids."""
@@ -161,16 +162,32 @@ class TrajectoryFiles:
             CoevoError: one is missing or damaged.
         """
         found = {each.id: each for number in dict.fromkeys(map(_revision_of, names)) for each in self._of(number)}
-        for name in names:
-            if name not in found:
-                raise CoevoError(f"{self._folder}: trajectory {name} is missing: copy the bank back from a backup")
+        self._require(names, found)
         return [found[name] for name in names]
+
+    def scopes(self, names: Sequence[str]) -> list[str]:
+        """Scopes of the trajectories with these ids, in their order; those of the last call are not read again.
+
+        Raises:
+            CoevoError: one is missing or damaged.
+        """
+        found = {name: self._scopes[name] for name in names if name in self._scopes}
+        for number in dict.fromkeys(_revision_of(name) for name in names if name not in found):
+            found |= {each.id: str(each.scope) for each in self._of(number)}
+        self._require(names, found)
+        self._scopes = {name: found[name] for name in names}
+        return list(self._scopes.values())
 
     def remove_except(self, names: Iterable[str]) -> None:
         """Remove all files but those with one of these."""
         kept = {self._file(_revision_of(name)) for name in names}
         for path in set(self._folder.glob("*.json")) - kept:
             path.unlink(missing_ok=True)
+
+    def _require(self, names: Iterable[str], found: Container[str]) -> None:
+        for name in names:
+            if name not in found:
+                raise CoevoError(f"{self._folder}: trajectory {name} is missing: copy the bank back from a backup")
 
     def _of(self, revision: int) -> Iterator[ChatTrajectory]:
         path = self._file(revision)

@@ -21,7 +21,7 @@ from coevo.memory.validate import shortened
 from coevo.records.entry import Entry
 from coevo.tasks.bank_alone.bank_reader import BankContent, BankReader, active_entry, require_k
 from coevo.tasks.bank_alone.bank_revisions import BankRevision
-from coevo.tasks.bank_alone.bank_store import BankStore, UndecidedItems
+from coevo.tasks.bank_alone.bank_store import MOST_WAITING, BankFullError, BankStore, UndecidedItems, WaitingQuota
 from coevo.tasks.bank_alone.chat_trajectory import ChatTrajectory, checked_trajectory
 from coevo.tasks.bank_alone.new_lesson import LessonText, ScopeName, read_lessons
 from coevo.utilities.errors import CoevoError, counted, unknown
@@ -37,11 +37,6 @@ RETRIEVALS: dict[str, type[TfidfConfig | Bm25Config | EmbeddingConfig | TfidfEmb
     "tfidf+embedding": TfidfEmbeddingConfig,
 }
 """Kinds of retrieval that need nothing but the entries."""
-
-MOST_CANDIDATES = 1000
-"""Most lessons that wait to be judged: each revision's file holds them."""
-MAX_WAITING_TRAJECTORIES = 1000
-"""Most trajectories that wait for a writer."""
 
 
 def open_bank(path: Path | str, retrieval: str = "tfidf", k: int = 8) -> "StandaloneBank":
@@ -82,12 +77,15 @@ class StandaloneBank(BankReader):
         self._store = BankStore(path, config)
         super().__init__(self._store.newest())
 
-    def propose(self, lessons: Sequence[LessonText], scope: ScopeName = "") -> list[str]:
+    def propose(
+        self, lessons: Sequence[LessonText], scope: ScopeName = "", quota: WaitingQuota | None = None
+    ) -> list[str]:
         """Put lessons forward; ``learn`` decides which of them enter.
 
         Args:
             lessons: texts, or mappings with ``strategy`` and, if known, ``condition``, ``example`` and ``keywords``.
             scope: text, or names of user, agent and task, that they are restricted to; empty if they apply everywhere.
+            quota: limit on the candidates of some scopes.
 
         Returns:
             Ids of the new candidates: not of lessons that wait already, that the bank holds, or that were retired.
@@ -96,7 +94,7 @@ class StandaloneBank(BankReader):
             CoevoError: a lesson is not acceptable, or too many wait; nothing changed.
         """
         with self._store.writing() as now:
-            fresh = self._fresh(now, self._new(now, lessons, scope))
+            fresh = self._fresh(now, self._new(now, lessons, scope), quota)
             if fresh:
                 waits = UndecidedItems(candidates=(*now.revision.candidates, *fresh))
                 self._store.commit(now, "propose", counted(len(fresh), "new candidate"), BankChange(), waits)
@@ -189,11 +187,12 @@ class StandaloneBank(BankReader):
             if changed:
                 self._store.commit(now, "outcomes", counted(len(episodes), "episode"), BankChange(stats=changed))
 
-    def record(self, trajectories: Sequence[ChatTrajectory]) -> list[str]:
+    def record(self, trajectories: Sequence[ChatTrajectory], quota: WaitingQuota | None = None) -> list[str]:
         """Keep attempts until ``write`` makes lessons of them, and count the entries that they were shown.
 
         Args:
             trajectories: record many at a time, since each call is a revision.
+            quota: limit on the trajectories of some scopes that wait.
 
         Returns:
             Their ids.
@@ -207,10 +206,13 @@ class StandaloneBank(BankReader):
         with self._store.writing() as now:
             waiting = now.revision.trajectories
             episodes = [_episode(now, (each.shown, each.success)) for each in checked]
-            if len(waiting) + len(checked) > MAX_WAITING_TRAJECTORIES:
-                raise CoevoError(f"more than {MAX_WAITING_TRAJECTORIES} trajectories would wait: call write first")
             if not checked:
                 return []
+            if quota is not None:
+                scopes = [*self._store.scopes_of(waiting), *(str(each.scope) for each in checked)]
+                quota.require(scopes, "trajectories")
+            if len(waiting) + len(checked) > MOST_WAITING:
+                raise BankFullError(f"more than {MOST_WAITING} trajectories would wait: call write first")
             names = self._store.trajectories.write(now.revision.number + 1, checked)
             change, note = BankChange(stats=_counted(now.stats, episodes)), counted(len(names), "new attempt")
             self._store.commit(now, "record", note, change, UndecidedItems(trajectories=(*waiting, *names)))
@@ -327,7 +329,7 @@ class StandaloneBank(BankReader):
         known = now.index.library.row_of.keys() | barred(now.view)
         return [entry for entry in lessons if entry.id not in known]
 
-    def _fresh(self, now: BankContent, lessons: Iterable[Entry]) -> list[Entry]:
+    def _fresh(self, now: BankContent, lessons: Iterable[Entry], quota: WaitingQuota | None = None) -> list[Entry]:
         """Lessons among these that do not wait yet.
 
         Raises:
@@ -336,8 +338,10 @@ class StandaloneBank(BankReader):
         waiting = now.revision.candidates
         waits = {entry.id for entry in waiting}
         fresh = [entry for entry in lessons if entry.id not in waits]
-        if len(waiting) + len(fresh) > MOST_CANDIDATES:
-            raise CoevoError(f"more than {MOST_CANDIDATES} candidates would wait: call learn first")
+        if fresh and quota is not None:
+            quota.require([entry.scope for entry in (*waiting, *fresh)], "candidates")
+        if len(waiting) + len(fresh) > MOST_WAITING:
+            raise BankFullError(f"more than {MOST_WAITING} candidates would wait: call learn first")
         return fresh
 
 

@@ -10,7 +10,7 @@ from coevo.utilities.errors import CoevoError
 from coevo.utilities.extras import lacks
 from coevo.utilities.processes import LOOPBACK
 
-CONNECTIONS = 64
+CONNECTIONS = 256
 """Most concurrent connections; further ones get 503."""
 BankDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of a bank, see `coevo.open_bank`.")]
 
@@ -65,7 +65,7 @@ def token(
     """Print a token for the server of a bank.
 
     Without a name it opens all scopes. With names it opens the scopes that have them, and lessons without scope can be
-    read; nothing else can be read, written or counted.
+    read, and are not counted; nothing else can be read, written or counted.
 
     Example: coevo bank token memory --user ann
     """

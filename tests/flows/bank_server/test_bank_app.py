@@ -1,9 +1,16 @@
 """The server of a bank: what each token reads and changes, whatever is sent, and beside other processes."""
 
 import json
+import re
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from itertools import islice
+from pathlib import Path
 from random import Random
+from time import monotonic
+from urllib.parse import urlsplit
 
 import pytest
 from support.bank_server import served
@@ -11,6 +18,7 @@ from support.endpoint import is_one_line, post, streamed
 
 import coevo
 from coevo.flows.bank_server import bank_service
+from coevo.tasks.bank_alone.bank_store import MOST_WAITING
 
 ANN, BOB = {"user": "ann"}, {"user": "bob"}
 SECRET = {"ann": "the heirloom is behind the clock", "bob": "the ledger is under the floor"}
@@ -60,7 +68,7 @@ def test_what_a_name_writes_stands_in_its_scope(server, bank):
     assert status == 200 and len(answer["candidates"]) == 2
     attempt = {"messages": TALK, "reward": 1, "success": True, "shown": [ids(bank)["ann"]]}
     status, answer = server.ask("/record", {"trajectories": [attempt, attempt | {"scope": {"task": "t"}}]}, user="ann")
-    assert status == 200 and len(answer["trajectories"]) == 2
+    assert (status, answer) == (200, {"recorded": 2})
     assert {each.scope for each in bank.candidates()} == {"user=ann"}
     assert [each.scope for each in bank.trajectories()] == ["user=ann", "user=ann&task=t"]
     report = {"episodes": [{"shown": [ids(bank)["ann"], ids(bank)[""]], "success": False}]}
@@ -97,30 +105,121 @@ def test_reports_that_arrive_together_are_counted_each_and_committed_together(se
     assert bank.revision.number - before < 24
 
 
-def test_while_another_process_changes_the_bank_readers_are_served_and_writers_wait(server, bank, monkeypatch):
-    monkeypatch.setattr(bank_service, "BUSY_TIMEOUT_S", 0.2)
-    report = {"episodes": [{"shown": [ids(bank)["ann"]], "success": True}]}
+@contextmanager
+def learning(bank):
+    """Let the bank's owner judge a lesson within the block, until the event is set."""
     entered, leave = threading.Event(), threading.Event()
 
     def replay(memory, lesson, draws):
         entered.set()
-        leave.wait(30)
+        leave.wait(60)
         return [0.0 for _ in draws]
 
     bank.propose(["slow"])
     with ThreadPoolExecutor(1) as owner:
-        learning = owner.submit(bank.learn, replay, 1)
+        judged = owner.submit(bank.learn, replay, 1)
         entered.wait(30)
+        try:
+            yield leave
+        finally:
+            leave.set()
+        judged.result()
+
+
+BUSY_LINE = "other changes of this bank come first: try again when they have finished"
+
+
+def test_while_another_process_changes_the_bank_readers_are_served_and_writers_wait(server, bank, monkeypatch):
+    monkeypatch.setattr(bank_service, "BUSY_TIMEOUT_S", 0.2)
+    report = {"episodes": [{"shown": [ids(bank)["ann"]], "success": True}]}
+    with learning(bank) as leave:
         assert server.ask("/retrieve", {"query": "knock"}, user="ann")[0] == 200
         status, answer = server.ask("/outcomes", report, user="ann")
-        assert (status, answer["message"]) == (503, "another process changes this bank: try again when it has finished")
+        assert (status, answer["message"]) == (503, BUSY_LINE)
         monkeypatch.setattr(bank_service, "BUSY_TIMEOUT_S", 30)
         with ThreadPoolExecutor(1) as client:
             waiting = client.submit(server.ask, "/outcomes", report, user="ann")
             leave.set()
             assert waiting.result()[0] == 200
-        learning.result()
     assert bank.stats()[ids(bank)["ann"]].retrievals == 1
+
+
+def test_changes_that_arrive_together_wait_together_and_not_one_after_another(server, bank, monkeypatch):
+    monkeypatch.setattr(bank_service, "BUSY_TIMEOUT_S", 1.0)
+    attempt = {"trajectories": [{"messages": TALK, "reward": 1, "success": True}]}
+    requests = [("/propose", {"lessons": ["look up"]}), ("/record", attempt)] * 8
+    with learning(bank), ThreadPoolExecutor(len(requests)) as clients:
+        start = monotonic()
+        statuses = list(clients.map(lambda request: server.ask(*request, user="ann")[0], requests))
+        assert set(statuses) == {503} and monotonic() - start < len(requests) / 2
+
+
+def test_changes_beside_many_that_wait_are_refused_at_once_while_readers_are_served(server, bank, monkeypatch):
+    monkeypatch.setattr(bank_service, "BUSY_TIMEOUT_S", 60)
+    monkeypatch.setattr(bank_service, "MAX_CHANGES", 3)
+    report = {"episodes": [{"shown": [ids(bank)["ann"]], "success": True}]}
+    with learning(bank) as leave, ThreadPoolExecutor(8) as clients:
+        asked = [clients.submit(server.ask, "/outcomes", report, user="ann") for _ in range(8)]
+        try:
+            refused = list(islice(as_completed(asked, timeout=20), 5))
+            assert server.ask("/retrieve", {"query": "knock"}, user="ann")[0] == 200
+        finally:
+            leave.set()
+        assert [each.result()[0] for each in refused] == [503] * 5
+        assert sorted(each.result()[0] for each in asked) == [200] * 3 + [503] * 5
+    assert bank.stats()[ids(bank)["ann"]].retrievals == 3
+
+
+def lessons_of(number, first=0):
+    return {"lessons": [f"lesson {place}" for place in range(first, first + number)]}
+
+
+def attempts_of(number, first=0):
+    return {"trajectories": [{"messages": TALK, "reward": 1, "success": True}] * number}
+
+
+@pytest.mark.parametrize(("path", "body"), [("/propose", lessons_of), ("/record", attempts_of)])
+def test_one_name_does_not_take_the_waiting_places_of_another(server, bank, path, body):
+    most = bank_service.MAX_WAITING
+    assert server.ask(path, body(most - 1), user="ann", task="t")[0] == 200
+    for names, number in (({"user": "ann"}, 2), ({"user": "ann", "task": "other"}, most + 1)):
+        status, answer = server.ask(path, body(number, most), **names)
+        assert status == 422 and f"more than {most} " in answer["message"]
+    assert server.ask(path, body(1, most), user="ann")[0] == 200
+    assert server.ask(path, body(most), user="bob")[0] == 200
+    free = MOST_WAITING - len(bank.candidates()) - len(bank.trajectories())
+    assert server.ask(path, body(free, most))[0] == 200
+    before = bank.revision
+    for names in ({"user": "eve"}, {}):
+        status, answer = server.ask(path, body(1, MOST_WAITING), **names)
+        assert status == 503 and re.search(r"\d", answer["message"]) is None
+    assert server.ask(path, body(1, MOST_WAITING), user="ann")[0] == 422 and bank.revision == before
+    assert server.ask("/propose", {"lessons": [SECRET["ann"]]}, user="ann") == (200, {"candidates": []})
+
+
+def test_a_name_reads_lessons_for_all_and_does_not_count_them(server, bank):
+    entries = ids(bank)
+    episodes = [{"shown": [entries[""], entries["ann"]], "success": False}, {"shown": [entries[""]], "success": False}]
+    attempt = {"messages": TALK, "reward": 1, "success": False, "shown": [entries[""]]}
+    assert server.ask("/outcomes", {"episodes": episodes * 50}, user="ann") == (200, {"counted": 100})
+    assert server.ask("/record", {"trajectories": [attempt]}, user="ann") == (200, {"recorded": 1})
+    assert {name: each.retrievals for name, each in bank.stats().items()} == {entries["ann"]: 50}
+    assert server.ask("/outcomes", {"episodes": episodes}) == (200, {"counted": 2})
+    assert bank.stats()[entries[""]].retrievals == 2
+
+
+def status_of(server, authorizations):
+    """Status of a query with any number of ``Authorization`` headers."""
+    body = b'{"query": "a"}'
+    connection = HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+    connection.putrequest("POST", "/retrieve")
+    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    for name, value in [*headers, *(("Authorization", value) for value in authorizations)]:
+        connection.putheader(name, value)
+    connection.endheaders(body)
+    status = connection.getresponse().status
+    connection.close()
+    return status
 
 
 def test_a_request_without_a_token_is_refused_whatever_it_asks_for(server):
@@ -129,6 +228,8 @@ def test_a_request_without_a_token_is_refused_whatever_it_asks_for(server):
         for value in ("", "Bearer", "Bearer x", f"Basic {right}", right, f"Bearer x{right}"):
             status, body = post(server.url, b"{}", {"Authorization": value}, path)
             assert status == 401 and is_one_line(body)
+    assert status_of(server, [f"Bearer {right}"]) == 200
+    assert status_of(server, [f"Bearer {right}", f"Bearer {right}"]) == status_of(server, []) == 401
     assert post(server.url, None, path="/ping", method="GET") == (200, b"\n")
     assert post(server.url, None, {"Host": "evil.example"}, "/ping", "GET")[0] == 403
     assert server.ask("/retrieve", {"query": "a"}, headers={"Origin": "http://evil.example"})[0] == 403
@@ -147,6 +248,31 @@ def test_a_bank_that_is_damaged_is_refused_without_a_word_about_the_machine(serv
     status, answer = server.ask("/retrieve", {"query": "a"}, user="ann")
     assert (status, answer["message"]) == (500, "the bank failed: see the server's log")
     assert str(tmp_path) in capfd.readouterr().err
+
+
+def test_trajectories_that_are_damaged_are_no_mistake_of_the_request(server, bank, tmp_path):
+    assert server.ask("/record", attempts_of(1))[0] == 200
+    (file,) = (tmp_path / "bank" / "trajectories").glob("*.json")
+    file.write_text("[]")
+    status, answer = server.ask("/record", attempts_of(1), user="ann")
+    assert (status, answer["message"]) == (500, "the bank failed: see the server's log")
+
+
+def test_a_request_that_names_the_directory_is_refused_as_any_other(bank, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = {"shown": ["bank"], "success": True}
+    attempt = {"messages": TALK, "reward": 1, "success": True, "shown": ["bank"]}
+    with served(Path("bank")) as server:
+        for path, body in (
+            ("/retrieve", {"query": "a", "scope": {"bank": "x"}}),
+            ("/propose", {"lessons": [{"strategy": "a", "keywords": "bank\n"}]}),
+            ("/outcomes", {"episodes": [shown]}),
+            ("/record", {"trajectories": [attempt]}),
+        ):
+            status, answer = server.ask(path, body)
+            assert status == 422 and answer["message"] != bank_service.FAILED
+        (tmp_path / "bank" / "revisions" / f"{bank.revision.number + 1:08d}.json").write_text("{}")
+        assert server.ask("/outcomes", {"episodes": [shown]})[1]["message"] == bank_service.FAILED
 
 
 VALID = {

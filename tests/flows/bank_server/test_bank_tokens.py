@@ -36,6 +36,7 @@ def test_every_scope_that_a_token_opens_has_its_names(names, asked):
 @given(SCOPES, SCOPES)
 def test_an_entry_is_seen_where_its_scope_has_all_names_of_the_token(names, scope):
     assert Grant(names).sees(scope_text(scope)) == (not scope or names.items() <= scope.items())
+    assert Grant(names).changes(scope_text(scope)) == (names.items() <= scope.items())
 
 
 @pytest.mark.parametrize(

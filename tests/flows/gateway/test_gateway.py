@@ -283,6 +283,19 @@ def test_anthropic_messages_keep_their_tokens(gateway):
     assert (status, refused["type"], refused["error"]["type"]) == (422, "error", "invalid_request_error")
 
 
+def test_two_authorization_headers_are_no_token(gateway):
+    wanted = []
+    for number in (1, 2):
+        connection = http.client.HTTPConnection(urlsplit(gateway.url).netloc, timeout=60)
+        connection.putrequest("GET", "/status")
+        for _ in range(number):
+            connection.putheader("Authorization", f"Bearer {gateway.token}")
+        connection.endheaders()
+        wanted.append(connection.getresponse().status)
+        connection.close()
+    assert wanted == [200, 401]
+
+
 def test_an_anthropic_stream_has_the_events_of_its_dialect(gateway):
     parts = urlsplit(gateway.url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
