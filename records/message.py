@@ -5,6 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
+from coevo.records.inert import encodable
+
 Role = Literal["system", "user", "assistant", "tool"]
 
 
@@ -24,10 +26,11 @@ class MessageCall:
 
     @classmethod
     def of(cls, name: str, arguments: str, call_id: str = "") -> "MessageCall":
-        """A call whose arguments may be JSON in any order and with any blanks."""
+        """A call whose arguments may be JSON in any order and with any blanks, and may escape halves of characters."""
         with suppress(ValueError, RecursionError):
-            arguments = json.dumps(json.loads(arguments), ensure_ascii=False, sort_keys=True)
-        return cls(name, arguments, call_id)
+            # Names of fields may be others, in another order, without halves of characters.
+            arguments = _sorted(encodable(_sorted(arguments)))
+        return cls(encodable(name), encodable(arguments), call_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +51,7 @@ class Message:
     def answer(cls, text: str, calls: tuple[MessageCall, ...] = ()) -> "Message":
         """An assistant's message."""
         return cls("assistant", text.strip(), calls)
+
+
+def _sorted(text: str) -> str:
+    return json.dumps(json.loads(text), ensure_ascii=False, sort_keys=True)

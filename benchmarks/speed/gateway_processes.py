@@ -93,7 +93,7 @@ def gateway(port: int, url: str, directory: Path) -> None:
     prompts = MessagePrompts(words, config.template)
     agent = ChatAgent(engine, queue, Context(config, words), prompts, None, root_of(0, 0))
     sessions = Sessions(SessionStore(directory), SessionLimits(), "training", "bench@0", "")
-    parts = Gateway(agent, sessions, Tokens(TOKEN), 4 * 2**20, {})
+    parts = Gateway(agent, sessions, Tokens(TOKEN, "bench"), 4 * 2**20, {})
     _serve(gateway_application(parts, hosts_of(HOST, ())), port)
 
 

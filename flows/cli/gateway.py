@@ -1,5 +1,6 @@
 """``coevo gateway``."""
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -10,6 +11,12 @@ from coevo.flows.console import output
 from coevo.flows.console.options import TrustOption, WorkspaceOption, with_option_groups, workspace_at
 
 
+def _finite(minutes: float) -> float:
+    if not math.isfinite(minutes):
+        raise typer.BadParameter(f"{minutes} is no number of minutes: give one, such as 60")
+    return minutes
+
+
 @dataclass(frozen=True)
 class BoundOptions:
     """Bounds of the gateway."""
@@ -18,7 +25,9 @@ class BoundOptions:
         Literal["training", "evaluation"], typer.Option(help="Mode of new sessions; evaluation teaches nothing.")
     ] = "training"
     max_sessions: Annotated[int, typer.Option(min=1, max=10**6, help="Maximum number of open sessions.")] = 4096
-    idle: Annotated[float, typer.Option(min=0.01, help="Minutes after which an unused session is abandoned.")] = 60.0
+    idle: Annotated[
+        float, typer.Option(min=0.01, callback=_finite, help="Minutes after which an unused session is abandoned.")
+    ] = 60.0
     max_body: Annotated[int, typer.Option(min=1, max=2**30, help="Maximum bytes per request.")] = 4 * 2**20
 
 

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 
 from coevo.flows.endpoint.origin_guard import refusal
 from coevo.flows.gateway.dialect import (
+    CALL_ID,
     MESSAGES,
     STOPS,
     TOOLS,
@@ -43,7 +44,7 @@ class ToolUse(WirePart):
     model_config = ConfigDict(extra="ignore")
 
     type: Literal["tool_use"]
-    id: str
+    id: Annotated[str, Field(max_length=CALL_ID)]
     name: str
     input: dict[str, Any]
 
@@ -172,7 +173,7 @@ def _messages(given: UserTurn | AnswerTurn) -> Iterator[Message]:
             else _text([each for each in blocks if isinstance(each, TextBlock)])
         )
         used = (each for each in blocks if isinstance(each, ToolUse))
-        calls = (MessageCall.of(each.name, json.dumps(each.input, ensure_ascii=False), each.id) for each in used)
+        calls = (MessageCall.of(each.name, json.dumps(each.input, ensure_ascii=False)) for each in used)
         yield Message.answer(text, tuple(calls))
         return
     if isinstance(given.content, str):

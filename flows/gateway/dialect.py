@@ -14,6 +14,8 @@ from coevo.utilities.errors import CoevoError, nearest
 
 MESSAGES, TOOLS, ANSWERS, STOPS = 2048, 128, 16, 16
 """Maximum messages, tools, answers and stops of a call."""
+CALL_ID = 200
+"""Maximum characters of a call's id."""
 PIECE = 24
 """Characters of an answer's text in one event of a stream."""
 FormT = TypeVar("FormT", bound=BaseModel)

@@ -57,18 +57,19 @@ class SessionForm(WirePart):
 
 
 class Tokens:
-    """Tokens of a gateway; a session's is a function of its name, and survives a restart.
+    """Tokens of a gateway; a session's is a function of its run and its name, and survives a restart.
 
     Args:
-        secret: the gateway's own token.
+        secret: the gateway's own token, which the gateways of a workspace share.
+        run: name of the run whose sessions these are.
     """
 
-    def __init__(self, secret: str) -> None:
-        self._secret = secret
+    def __init__(self, secret: str, run: str) -> None:
+        self._secret, self._run = secret, run
 
     def of(self, session: str) -> str:
         """Token of one session."""
-        return hmac.digest(self._secret.encode(), f"session/{session}".encode(), "sha256").hex()
+        return hmac.digest(self._secret.encode(), f"session/{self._run}/{session}".encode(), "sha256").hex()
 
     def check(self, request: Request, session: str | None = None) -> None:
         """Check that a request has the gateway's token, or that of its session.
@@ -106,7 +107,7 @@ class Gateway:
         name, dialect = self._session(request), _dialect(request)
         call = dialect.parse(await body_of(request, self.body))
         self._check_model(call.model)
-        session = self.sessions.use(name)
+        session = self.sessions.use(name, call.chat.count)
         prompted = await self.agent.prompt(session, call.chat)
         stamp = Stamp(name, session.mode, self.sessions.policy, self.sessions.bank, prompted.entries)
         answered = asyncio.ensure_future(self._reply(session, call, prompted, stamp))
@@ -115,7 +116,7 @@ class Gateway:
             return StreamingResponse(events, headers=stamp.headers(), media_type="text/event-stream")
         try:
             reply = await answered
-        except OverError:
+        except (OverError, FullError):
             raise
         except CoevoError as error:
             LOGGER.error("%s", error)
@@ -201,10 +202,8 @@ def _expiring(sessions: Sessions) -> Callable[[Starlette], Any]:
     async def watch() -> None:
         while True:
             await asyncio.sleep(EXPIRE_INTERVAL_S)
-            try:
-                sessions.expire()
-            except OSError as error:
-                LOGGER.error("abandoned sessions cannot be kept: %s", error)
+            for error in sessions.expire():
+                LOGGER.error("an abandoned session cannot be kept", exc_info=error)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -226,7 +225,7 @@ async def _events(dialect: Dialect, call: ChatCall, answered: "asyncio.Future[Ch
         reply = answered.result()
     except Exception as error:
         LOGGER.error("an answer failed", exc_info=error)
-        failure = _status(error) if isinstance(error, OverError) else _failed(error)
+        failure = _status(error) if isinstance(error, OverError | FullError) else _failed(error)
         body = JSONResponse(dialect.error(failure.status_code, failure.detail, None)).body
         yield b"event: error\ndata: " + bytes(body) + b"\n\n"
         return

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 from coevo.flows.endpoint.origin_guard import refusal
 from coevo.flows.gateway.dialect import (
     ANSWERS,
+    CALL_ID,
     MESSAGES,
     STOPS,
     TOOLS,
@@ -50,7 +51,7 @@ class AskedCall(WirePart):
 
     model_config = ConfigDict(extra="ignore")
 
-    id: str
+    id: Annotated[str, Field(max_length=CALL_ID)]
     type: Literal["function"] = "function"
     function: AskedFunction
 
@@ -203,9 +204,7 @@ class OpenAI:
 def _message(given: TextMessage | AnswerMessage) -> Message:
     text = _text(given.content)
     if isinstance(given, AnswerMessage):
-        calls = (
-            MessageCall.of(each.function.name, each.function.arguments, each.id) for each in given.tool_calls or ()
-        )
+        calls = (MessageCall.of(each.function.name, each.function.arguments) for each in given.tool_calls or ())
         return Message.answer(text, tuple(calls))
     return Message("system" if given.role == "developer" else given.role, text)
 

@@ -25,8 +25,8 @@ from coevo.models.policy.context import Context
 from coevo.models.policy.message_prompts import MessagePrompts
 from coevo.tasks.gateway.chat_agent import ChatAgent, root_of
 from coevo.tasks.gateway.draw_queue import AT_ONCE, DrawQueue
-from coevo.tasks.gateway.gateway_session import Mode, SessionLimits, Sessions
-from coevo.tasks.gateway.session_store import SessionStore
+from coevo.tasks.gateway.gateway_session import SessionLimits, Sessions
+from coevo.tasks.gateway.session_store import Mode, SessionStore
 from coevo.tasks.package.package import Package
 from coevo.tasks.publish.reporter import in_stage
 from coevo.tasks.run.assemble import open_engine
@@ -128,7 +128,7 @@ def gateway_of(
         bank = package.origin.name if package.config.bank is not None else ""
         sessions = Sessions(store, settings.sessions, settings.mode, package.origin.name, bank)
         sampling = package.config.rollout.sampling.model_dump(mode="json")
-        gateway = Gateway(agent, sessions, Tokens(secret), settings.body, sampling)
+        gateway = Gateway(agent, sessions, Tokens(secret, package.origin.run), settings.body, sampling)
         served = ServedGateway(gateway, settings, listener, home(workspace.root, SERVER) / "secret")
         yield stack.enter_context(closing(served))
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 from coevo.models.policy.encoding import PromptPart, TemplateEncoder
@@ -28,6 +29,12 @@ Write = Callable[[Sequence[str]], str]
 Trim = Callable[[str], str]
 TRIMS: tuple[Trim, ...] = (str, str.strip, str.lstrip, str.rstrip)
 """Changes that templates make to the blanks of a content."""
+BEFORE, BEHIND = "\n ", " \t"
+"""Blanks around a mark, of which either tells what a template keeps of the other."""
+TRIM_OF: dict[tuple[bool, bool], Trim] = {
+    (trim(f"{BEFORE}x")[0] != "x", trim(f"x{BEHIND}")[-1] != "x"): trim for trim in TRIMS
+}
+"""Change to the blanks of a content, by whether it keeps those before and those behind it."""
 PROBES = ("a", "Go on: x = {{ y }}; {% z %}", "<b>two\n\nlines</b> \u00e9\u4e16\U0001f600", "x\n\n<tool_response>y")
 """Contents that a piece must write as its template does."""
 
@@ -194,14 +201,10 @@ def piece_of(write: Write, count: int) -> Piece:
         CoevoError: the template fails, or changes contents by more than the blanks at their ends.
     """
     marks = [f"CONTENT-{index}-OF-A-MESSAGE" for index in range(count)]
-    fixed, trims = _around(write(marks), marks), [TRIMS[0]] * count
-    for index, mark in enumerate(marks):
-        blank = [*marks[:index], f"\n {mark} \n", *marks[index + 1 :]]
-        written = write(blank)
-        for trim in TRIMS:
-            trims[index] = trim
-            if Piece(fixed, tuple(trims)).text(blank) == written:
-                break
+    fixed = _around(write(marks), marks)
+    around = _around(write([f"{BEFORE}{mark}{BEHIND}" for mark in marks]), marks)
+    kept = list(map(_blanks, fixed, around))
+    trims = (TRIM_OF[left, right] for (_, left), (right, _) in pairwise(kept))
     piece = Piece(fixed, tuple(trims))
     if not writes(write, piece):
         raise refused("changes the contents of messages")
@@ -212,6 +215,11 @@ def writes(write: Write, piece: Piece) -> bool:
     """Report whether a template writes ``PROBES`` as a piece does."""
     probes = ([probe] * len(piece.trims) for probe in (*PROBES, f"\n {PROBES[0]} \n"))
     return all(write(contents) == piece.text(contents) for contents in probes)
+
+
+def _blanks(fixed: str, around: str) -> tuple[bool, bool]:
+    """Whether text between two contents holds blanks behind the one, and before the other."""
+    return around.count("\t") > fixed.count("\t"), around.count("\n") > fixed.count("\n")
 
 
 def _around(text: str, marks: Sequence[str]) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ from coevo.utilities.errors import CoevoError
 
 SHORT_CHARS = 2**14
 """Maximum characters of new messages that are written without a thread of their own: they take a millisecond."""
+TOKEN_CHARS = 128
+"""Characters per token of a prompt that no text reaches on average: a longer one is refused before it is written."""
 PLACEHOLDER = "{{lessons}}"
 """Text of a message in whose place lessons stand."""
 
@@ -126,6 +128,8 @@ class ChatAgent:
             PromptTooLongError: it leaves no room for an answer.
             CoevoError: the chat template cannot write these messages.
         """
+        if reason := oversized(asked, self._engine.longest_prompt):
+            raise PromptTooLongError(reason)
         match = session.tree.match(asked.messages, asked.tools)
         is_short = sum(len(message.text) for message in match.rest) <= SHORT_CHARS
         if is_short and self._prompts.knows(match.parent is not None, match.rest, asked.tools):
@@ -137,6 +141,7 @@ class ChatAgent:
 
         Raises:
             OverError: the session ended meanwhile.
+            FullError: it would have too many answers.
             CoevoError: the engine failed.
         """
         digest = blake2b(np.array(prompted.prompt_ids, dtype=np.uint32).tobytes(), digest_size=8).hexdigest()
@@ -146,7 +151,7 @@ class ChatAgent:
             Request(prompted.prompt_ids, extend(root, first + each), session.group or session.name)
             for each in range(asked.count)
         ]
-        with session.drawing():
+        with session.drawing(asked.count):
             drawn = await asyncio.gather(*map(asyncio.wrap_future, self._queue.submit(requests)))
         if not session.open:
             raise OverError(f"session {session.name} ended while this answer was drawn: open one of another name")
@@ -240,3 +245,15 @@ class ChatAgent:
 def root_of(seed: int, revision: int) -> Key:
     """Beginning of the keys of a gateway's draws."""
     return key(seed, revision, "gateway")
+
+
+def oversized(asked: ChatRequest, most: int) -> str:
+    """Reason why a request cannot fit ``most`` tokens, seen before it is written; empty if it may fit."""
+    if len(asked.messages) > most:
+        return f"{len(asked.messages)} messages, and the policy attends to {most} tokens: send fewer"
+    texts = (message.text for message in asked.messages)
+    arguments = (call.arguments for message in asked.messages for call in message.calls)
+    count = len(asked.tools) + sum(map(len, texts)) + sum(map(len, arguments))
+    if count > TOKEN_CHARS * most:
+        return f"{count} characters of messages and tools, and the policy attends to {most} tokens: send fewer"
+    return ""

@@ -41,7 +41,7 @@ class DrawQueue:
             thread.start()
 
     def submit(self, requests: Sequence[Request]) -> "list[Future[Completion]]":
-        """Ask for completions; each arrives by itself, or the error of its batch does."""
+        """Ask for completions; each arrives by itself, or its own error does."""
         waiting = [_Waiting(request, Future()) for request in requests]
         for each in waiting:
             self._waiting.put(each)
@@ -77,13 +77,20 @@ class DrawQueue:
 
 def _answer(engine: Engine, batch: Sequence[_Waiting]) -> None:
     asked = [each for each in batch if each.answer.set_running_or_notify_cancel()]
-    if not asked:
-        return
+    if asked and not _drawn(engine, asked):
+        for each in asked:
+            _drawn(engine, [each])
+
+
+def _drawn(engine: Engine, asked: Sequence[_Waiting]) -> bool:
+    """Draw a batch; False if it failed and each of its prompts has to be drawn by itself."""
     try:
         drawn = engine.generate([each.request for each in asked])
-    except BaseException as error:  # noqa: BLE001  (each of the clients gets it, and the thread takes the next)
-        for each in asked:
-            each.answer.set_exception(error)
-        return
+    except BaseException as error:  # noqa: BLE001  (its client gets it, and the thread takes the next)
+        if len(asked) > 1:
+            return False
+        asked[0].answer.set_exception(error)
+        return True
     for each, completion in zip(asked, drawn, strict=True):
         each.answer.set_result(completion)
+    return True

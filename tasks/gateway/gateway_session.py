@@ -6,14 +6,16 @@ process, and nothing else is.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from coevo.lineage.names import RUN
 from coevo.tasks.gateway.session_store import (
     Ended,
+    Mode,
     SessionOutcome,
     SessionRecord,
     SessionStore,
@@ -24,7 +26,6 @@ from coevo.tasks.gateway.session_tree import SessionTree
 from coevo.tasks.play.retrieve import Experience
 from coevo.utilities.errors import CoevoError, counted
 
-Mode = Literal["training", "evaluation"]
 ANSWERS = 10_000
 """Maximum answers of a session."""
 
@@ -50,7 +51,7 @@ class GatewaySession:
         experience: retrieval for it; None before its first prompt.
         used: time of its latest request, in seconds of a clock that only moves forward.
         open: False once it has an outcome.
-        waiting: number of its requests whose answers are being drawn.
+        waiting: number of its answers that are being drawn.
     """
 
     name: str
@@ -65,14 +66,28 @@ class GatewaySession:
     _asked: Counter[str] = field(default_factory=Counter)
 
     @contextmanager
-    def drawing(self) -> Iterator[None]:
-        """Answers of a request are drawn within the block; the session is not abandoned meanwhile."""
-        self.waiting += 1
+    def drawing(self, count: int) -> Iterator[None]:
+        """Draw answers of a request within the block; the session is not abandoned meanwhile.
+
+        Raises:
+            FullError: as ``check_room``.
+        """
+        self.check_room(count)
+        self.waiting += count
         try:
             yield
         finally:
-            self.waiting -= 1
+            self.waiting -= count
             self.used = monotonic()
+
+    def check_room(self, count: int) -> None:
+        """Check that it may have more answers.
+
+        Raises:
+            FullError: with those that are being drawn it would have more than ``ANSWERS``.
+        """
+        if len(self.tree.turns) + self.waiting + count > ANSWERS:
+            raise FullError(f"session {self.name}: {ANSWERS} answers are the most of a session: report its outcome")
 
     def task_of(self, first: str) -> SessionTask:
         """Its task, with the first user's message as the instruction of one that has none."""
@@ -101,6 +116,13 @@ class SessionLimits:
     idle: float = 3600.0
 
 
+class _Closing(NamedTuple):
+    """A session whose line is being written: its end, and where the news of it comes."""
+
+    end: Ended
+    kept: "Future[Ended]"
+
+
 class Sessions:
     """All sessions of a gateway; for one thread.
 
@@ -116,6 +138,7 @@ class Sessions:
         self._store, self._limits = store, limits
         self.mode, self.policy, self.bank = mode, policy, bank
         self._open: dict[str, GatewaySession] = {}
+        self._closing: dict[str, _Closing] = {}
 
     def open(
         self, name: str, mode: Mode | None = None, group: str = "", task: SessionTask | None = None
@@ -127,42 +150,48 @@ class Sessions:
             FullError: as many are open as may be.
             CoevoError: it is open with another mode, group or task, or the name is none.
         """
+        # A writer puts the name among the ended, or the open again, before it is no longer among the closing.
+        if (closing := self._closing.get(name)) is not None:
+            raise _over(name, closing.end)
         if name in self._open:
             return self._same(self._open[name], mode, group, task)
         if not RUN.fullmatch(name):
             raise CoevoError(f"{name[:40]!r} cannot name a session: use letters, digits, '.', '_' and '-', at most 100")
         if name in self._store.ended:
-            raise OverError(f"session {name} is over ({self._store.ended[name].end}): open one of another name")
+            raise _over(name, self._store.ended[name])
         self.expire()
         if len(self._open) >= self._limits.sessions:
             raise FullError(f"{counted(len(self._open), 'session')} are open: report outcomes, or raise --max-sessions")
-        self._store.opened(name)
-        self._open[name] = GatewaySession(name, mode or self.mode, group, task or SessionTask())
-        return self._open[name]
+        session = GatewaySession(name, mode or self.mode, group, task or SessionTask())
+        self._store.opened(name, session.mode)
+        self._open[name] = session
+        return session
 
-    def use(self, name: str) -> GatewaySession:
-        """The session of a name, for one more request.
+    def use(self, name: str, count: int = 1) -> GatewaySession:
+        """The session of a name, for one more request of ``count`` answers.
 
         Raises:
             CoevoError: as ``open``, or it has too many answers.
         """
         session = self.open(name)
-        if len(session.tree.turns) >= ANSWERS:
-            raise FullError(f"session {name} has {ANSWERS} answers, the most of a session: report its outcome")
+        session.check_room(count)
         session.used = monotonic()
         return session
 
     def end(self, name: str, outcome: SessionOutcome) -> Callable[[], Ended]:
         """End a session; the function that is returned keeps it, and may be called in another thread.
 
+        The same outcome again waits until the first is kept, and fails with it.
+
         Raises:
             OverError: it ended without an outcome, or with another one.
             CoevoError: there is no such session.
         """
-        ended = self._store.ended.get(name)
+        closing = self._closing.get(name)
+        ended = self._store.ended.get(name) if closing is None else closing.end
         if ended is not None:
-            if ended.end == "outcome" and ended.digest == outcome.digest:
-                return lambda: ended
+            if ended == Ended("outcome", outcome.digest):
+                return closing.kept.result if closing is not None else lambda: ended
             if ended.end != "outcome":
                 self._store.late += 1
             raise OverError(f"session {name} is over ({ended.end}): this outcome came too late")
@@ -170,17 +199,24 @@ class Sessions:
             raise CoevoError(f"session {name} has no answer: ask for one before its outcome")
         return self._close(self._open[name], "outcome", outcome)
 
-    def expire(self) -> None:
-        """Keep sessions that no request reached for too long as abandoned."""
-        before = monotonic() - self._limits.idle
-        for session in [each for each in self._open.values() if each.used < before and not each.waiting]:
-            self._close(session, "abandoned", None)()
+    def expire(self) -> list[Exception]:
+        """Keep sessions that no request reached for too long as abandoned; one that cannot be kept stays open.
+
+        Returns:
+            The error of each that could not be kept.
+        """
+        before, failures = monotonic() - self._limits.idle, []
+        for session in [each for each in tuple(self._open.values()) if each.used < before and not each.waiting]:
+            try:
+                self._close(session, "abandoned", None)()
+            except Exception as error:  # noqa: BLE001  (one that cannot be kept does not stop the others)
+                failures.append(error)
+        return failures
 
     def counts(self) -> dict[str, int]:
         """Number of sessions that are open, and of those that ended, by reason; outcomes that came too late."""
-        ended = Counter(each.end for each in self._store.ended.values())
-        return {"open": len(self._open), **{name: ended[name] for name in ("outcome", "abandoned", "lost")},
-                "late": self._store.late}  # fmt: skip
+        ended = {name: self._store.ends[name] for name in ("outcome", "abandoned", "lost")}
+        return {"open": len(self._open), **ended, "late": self._store.late}
 
     def _close(
         self, session: GatewaySession, end: Literal["outcome", "abandoned"], outcome: SessionOutcome | None
@@ -196,16 +232,20 @@ class Sessions:
             bank=self.bank,
             turns=turn_records(session.tree.turns),
         )
+        kept: Future[Ended] = Future()
+        self._closing[session.name] = _Closing(record.ended, kept)
         del self._open[session.name]
         session.open = False
 
         def keep() -> Ended:
             try:
-                return self._store.keep(record)
-            except OSError:
+                kept.set_result(self._store.keep(record))
+            except BaseException as error:  # noqa: BLE001  (whoever waits for the end gets it)
                 session.open = True
                 self._open[session.name] = session
-                raise
+                kept.set_exception(error)
+            del self._closing[session.name]
+            return kept.result()
 
         return keep
 
@@ -214,3 +254,7 @@ class Sessions:
         if given != (session.mode, session.group, session.task):
             raise CoevoError(f"session {session.name} is open with another mode, group or task: choose another name")
         return session
+
+
+def _over(name: str, ended: Ended) -> OverError:
+    return OverError(f"session {name} is over ({ended.end}): open one of another name")

@@ -2,19 +2,21 @@
 
 <directory>/training.jsonl    sessions of mode training, with every token
 <directory>/evaluation.jsonl  sessions of mode ``evaluation``, which teach nothing
-<directory>/opened            names of sessions that were opened; one that did not end is lost at the next start
+<directory>/opened            names and modes of opened sessions; one that did not end is lost at the next start
 <directory>/lock              held by the one gateway that writes
 
 A line is appended and synced as a whole. One without its end was cut off by the death of its process, before its
 client had an answer, and is removed at the next start.
 """
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -26,8 +28,9 @@ from coevo.utilities.errors import CoevoError
 from coevo.utilities.line_file import append_line, drop_torn_line
 
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+Mode = Literal["training", "evaluation"]
 StoredNumber = Annotated[float, Field(allow_inf_nan=False)]
-FILES = {"training": "training.jsonl", "evaluation": "evaluation.jsonl"}
+FILES: dict[Mode, str] = {"training": "training.jsonl", "evaluation": "evaluation.jsonl"}
 """File of the sessions of a mode."""
 
 
@@ -61,8 +64,8 @@ class SessionOutcome(_Stored):
 
     @property
     def digest(self) -> str:
-        """Hash of the outcome: reported twice, it is one outcome."""
-        return sha256(self.model_dump_json().encode()).hexdigest()
+        """Hash of the outcome: reported twice, with scores in any order, it is one outcome."""
+        return sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()
 
 
 class CallRecord(_Stored):
@@ -108,12 +111,17 @@ class SessionRecord(_Stored):
     session: str
     end: Literal["outcome", "abandoned", "lost"]
     outcome: SessionOutcome | None
-    mode: Literal["training", "evaluation"]
+    mode: Mode
     group: str
     task: SessionTask
     policy: str
     bank: str
     turns: tuple[TurnRecord, ...] = Field(strict=False)
+
+    @property
+    def ended(self) -> "Ended":
+        """Its end, by which a repeated outcome is known."""
+        return Ended(self.end, "" if self.outcome is None else self.outcome.digest)
 
     def prompt_ids(self, number: int) -> tuple[int, ...]:
         """Token ids of the whole prompt of an answer."""
@@ -140,6 +148,7 @@ class SessionStore:
 
     Attributes:
         ended: end of each session by its name.
+        ends: number of sessions by their end.
         late: outcomes of this process that came after the end.
 
     Raises:
@@ -158,19 +167,28 @@ class SessionStore:
         self.ended: dict[str, Ended] = {}
         for path in (directory / name for name in FILES.values()):
             drop_torn_line(path)
-            self.ended |= {each.session: _ended(each) for each in read_sessions(path)}
+            self.ended |= {each.session: each.ended for each in read_sessions(path)}
+        self.ends = Counter(each.end for each in self.ended.values())
         self._lose()
 
-    def opened(self, name: str) -> None:
+    def opened(self, name: str, mode: Mode) -> None:
         """Note that a session is open."""
         with self._opened.open("a", encoding="utf-8") as file:
-            file.write(f"{name}\n")
+            file.write(f"{name} {mode}\n")
 
     def keep(self, record: SessionRecord) -> Ended:
-        """Write a session to the disk; it is there when this returns."""
+        """Write a session to the disk; it is there when this returns.
+
+        Raises:
+            CoevoError: a session of its name has ended before.
+            OSError: it cannot be written.
+        """
         with self._writing:
+            if record.session in self.ended:
+                raise CoevoError(f"session {record.session} is on the disk already: choose another name")
             append_line(self._directory / FILES[record.mode], record.model_dump_json())
-            self.ended[record.session] = ended = _ended(record)
+            self.ended[record.session] = ended = record.ended
+            self.ends[ended.end] += 1
         return ended
 
     def close(self) -> None:
@@ -185,9 +203,10 @@ class SessionStore:
         """Count the sessions that a dead process had open as lost."""
         if self._opened.exists():
             whole, _, _ = self._opened.read_text(encoding="utf-8", errors="replace").rpartition("\n")
-            for name in dict.fromkeys(filter(None, whole.split("\n"))):
-                if name not in self.ended:
-                    self.keep(_lost(name))
+            for line in filter(None, whole.split("\n")):
+                name, _, mode = line.partition(" ")
+                if name not in self.ended and mode in FILES:
+                    self.keep(_lost(name, cast(Mode, mode)))
         write_atomically(self._opened, "")
 
 
@@ -229,13 +248,9 @@ def turn_records(turns: Iterable[DrawnTurn]) -> tuple[TurnRecord, ...]:
     )
 
 
-def _lost(name: str) -> SessionRecord:
+def _lost(name: str, mode: Mode) -> SessionRecord:
     empty: Sequence[TurnRecord] = ()
     return SessionRecord(
-        session=name, end="lost", outcome=None, mode="training", group="", task=SessionTask(), policy="", bank="",
+        session=name, end="lost", outcome=None, mode=mode, group="", task=SessionTask(), policy="", bank="",
         turns=tuple(empty),
     )  # fmt: skip
-
-
-def _ended(record: SessionRecord) -> Ended:
-    return Ended(record.end, "" if record.outcome is None else record.outcome.digest)

@@ -5,9 +5,11 @@ found, and the prompt continues that path's tokens. A history that was rewritten
 opens a branch there. Clients may write a message's arguments anew and drop blanks at an answer's ends (``Message``).
 """
 
+import json
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import NamedTuple
 
 from coevo.records.episode import Completion
@@ -92,6 +94,7 @@ class SessionTree:
     def __init__(self) -> None:
         self.turns: list[DrawnTurn] = []
         self._at: dict[tuple[object, ...], DrawnTurn] = {}
+        """Answers by parent, tools, and a hash of the messages between: a search hashes each message once."""
         self._continued: set[int] = set()
         self._branches = 0
 
@@ -120,16 +123,19 @@ class SessionTree:
             answer=answer,
         )
         self.turns.append(turn)
-        self._at.setdefault(_key(parent, tools, rest, answer), turn)
+        told = blake2b(b"".join(map(_written, (*rest, answer))))
+        self._at.setdefault(_key(parent, tools, told.digest()), turn)
         return turn
 
     def _next(
         self, parent: DrawnTurn | None, messages: Sequence[Message], since: int, tools: str
     ) -> tuple[DrawnTurn, int] | None:
         """The next answer of the history behind ``parent``, and the number of messages up to it."""
+        told = blake2b()
         for index in range(since, len(messages) - 1):
+            told.update(_written(messages[index]))
             if messages[index].role == "assistant":
-                found = self._at.get(_key(parent, tools, tuple(messages[since:index]), messages[index]))
+                found = self._at.get(_key(parent, tools, told.digest()))
                 if found is not None:
                     return found, index + 1
         return None
@@ -160,5 +166,11 @@ def history_ids(turn: DrawnTurn | None) -> tuple[int, ...]:
     return tuple(ids)
 
 
-def _key(parent: DrawnTurn | None, tools: str, messages: tuple[Message, ...], answer: Message) -> tuple[object, ...]:
-    return (-1 if parent is None else parent.number, tools, messages, answer)
+def _key(parent: DrawnTurn | None, tools: str, told: bytes) -> tuple[object, ...]:
+    return (-1 if parent is None else parent.number, tools, told)
+
+
+def _written(message: Message) -> bytes:
+    """A line of its own for each message; equal messages have equal lines."""
+    calls = [(call.name, call.arguments) for call in message.calls]
+    return f"{json.dumps((message.role, message.text, calls))}\n".encode()

@@ -46,6 +46,8 @@ MISTAKES = (
     ("report", "first", "--output", ""),
     ("report", "first", "--output", "x" * 5000),
     ("report", "first", "--output", "\0.html"),
+    ("gateway", "first", "--idle", "nan"),
+    ("gateway", "first", "--idle", "inf"),
     ("play", "homerules", "--seed", "-1"),
     ("play", "homerules", "--agent", "nobody"),
     ("play", "../x"),

@@ -232,6 +232,14 @@ WRONG = {
     "a bias": {**GOOD, "logit_bias": {"5": 100}},
     "JSON wanted": {**GOOD, "response_format": {"type": "json_object"}},
     "an empty stop": {**GOOD, "stop": ""},
+    "a long id of a call": {
+        **GOOD,
+        "messages": [
+            *ASK,
+            {"role": "assistant", "tool_calls": [{"id": "x" * 201, "function": {"name": "go", "arguments": "{}"}}]},
+            *ASK,
+        ],
+    },
     "a huge seed": {**GOOD, "seed": 2**70},
 }
 
@@ -294,6 +302,25 @@ def test_two_authorization_headers_are_no_token(gateway):
         wanted.append(connection.getresponse().status)
         connection.close()
     assert wanted == [200, 401]
+
+
+@pytest.mark.parametrize("length", [200, 201])
+def test_ids_of_repeated_calls_are_bounded_and_not_kept(gateway, length):
+    use = {"type": "tool_use", "id": "x" * length, "name": "go", "input": {}}
+    body = {**CLAUDE, "messages": [*ASK, {"role": "assistant", "content": [use]}, *ASK]}
+    path, key = f"/s/ids-{length}/v1/messages", {"x-api-key": gateway.token}
+    assert post(gateway, path, body, headers=key)[0] == (200 if length == 200 else 422)
+    if length == 200:
+        ended(gateway, "ids-200")
+        assert [call.id for each in gateway.kept()["ids-200"].turns[0].messages for call in each.calls] == [""]
+
+
+def test_half_a_character_in_a_repeated_call_does_not_end_its_session(gateway):
+    call = {"id": "x", "function": {"name": "go", "arguments": json.dumps({"place": "\ud83d"})}}
+    asked(gateway.openai("half"), [*ASK, {"role": "assistant", "tool_calls": [{**call, "type": "function"}]}, *ASK])
+    assert ended(gateway, "half")[0] == 200
+    (kept,) = gateway.kept()["half"].turns[0].messages[1].calls
+    assert json.loads(kept.arguments) == {"place": "?"}
 
 
 def test_an_anthropic_stream_has_the_events_of_its_dialect(gateway):

@@ -21,9 +21,10 @@ from coevo.models.policy.message_prompts import MessagePrompts
 from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import generator, key
 from coevo.records.message import Message
+from coevo.tasks.gateway import gateway_session
 from coevo.tasks.gateway.chat_agent import PLACEHOLDER, ChatAgent, ChatRequest, PromptTooLongError, root_of
 from coevo.tasks.gateway.draw_queue import DrawQueue
-from coevo.tasks.gateway.gateway_session import GatewaySession
+from coevo.tasks.gateway.gateway_session import FullError, GatewaySession
 from coevo.tasks.gateway.session_store import SessionTask
 from coevo.tasks.play.retrieve import Given
 
@@ -215,6 +216,35 @@ def test_an_overlong_prompt_is_refused_before_it_is_drawn(parts):
     with pytest.raises(PromptTooLongError, match="tokens, and the policy attends to"):
         ask(agent, session(), Message("user", "x y " * 200_000))
     assert len(engine.drawn) == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (ChatRequest((Message("user", "x"),) * 200_001), "200001 messages"),
+        (ChatRequest((Message("user", "x" * 129 * 200_000),)), "characters of messages and tools"),
+        (ChatRequest((Message("user", "x"),), tools=f'["{"x" * 129 * 200_000}"]'), "characters of messages and tools"),
+    ],
+    ids=["messages", "characters", "tools"],
+)
+def test_what_cannot_fit_is_refused_before_it_is_written(parts, asked, said, monkeypatch):
+    agent, _ = parts
+    monkeypatch.setattr(MessagePrompts, "opening", lambda *_: pytest.fail("it was written"))
+    with pytest.raises(PromptTooLongError, match=said):
+        asyncio.run(agent.prompt(session(), asked))
+
+
+def test_answers_of_parallel_requests_have_one_bound(parts, monkeypatch):
+    monkeypatch.setattr(gateway_session, "ANSWERS", 20)
+    (agent, _), talk, asked = parts, session("parallel"), ChatRequest((Message("user", "hello"),), count=8)
+
+    async def all_at_once():
+        prompted = await agent.prompt(talk, asked)
+        return await asyncio.gather(*(agent.draw(talk, asked, prompted) for _ in range(4)), return_exceptions=True)
+
+    found = asyncio.run(all_at_once())
+    assert [isinstance(each, FullError) for each in found] == [False, False, True, True]
+    assert len(talk.tree.turns) == 16
 
 
 def test_a_loop_of_ones_own_writes_the_prompts_of_the_built_in_one():

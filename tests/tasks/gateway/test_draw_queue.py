@@ -1,4 +1,4 @@
-"""Prompts of many clients become batches of an engine, each gets its own completion, and a failure is its batch's."""
+"""Prompts of many clients become batches of an engine, each gets its own completion, and a failure is its own."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event
@@ -56,6 +56,22 @@ def test_what_waits_is_one_batch_up_to_the_limit():
     engine.go.set()
     assert [each.result().token_ids for each in answers] == [(number,) for number in range(1, 10)]
     assert max(map(len, engine.batches)) == 4
+    queue.close()
+
+
+@pytest.mark.parametrize("bad", range(4))
+def test_a_prompt_that_fails_fails_alone(bad):
+    engine = Echo()
+    queue = DrawQueue(engine, 4)
+    engine.go.clear()
+    answers = queue.submit([request(0 if number == bad else number + 1) for number in range(4)])
+    engine.go.set()
+    for number, each in enumerate(answers):
+        if number == bad:
+            with pytest.raises(CoevoError, match="broken"):
+                each.result()
+        else:
+            assert each.result().token_ids == (number + 1,)
     queue.close()
 
 

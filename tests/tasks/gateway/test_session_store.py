@@ -2,6 +2,8 @@
 
 import json
 import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from coevo.records.episode import Completion
 from coevo.records.message import Message, MessageCall
 from coevo.tasks.gateway.gateway_session import FullError, OverError, SessionLimits, Sessions
-from coevo.tasks.gateway.session_store import SessionOutcome, SessionStore, read_sessions
+from coevo.tasks.gateway.session_store import SessionOutcome, SessionRecord, SessionStore, SessionTask, read_sessions
 from coevo.tasks.gateway.session_tree import AskedPrompt
 from coevo.utilities.errors import CoevoError
 
@@ -98,7 +100,7 @@ def test_what_was_open_is_lost_and_nothing_else(tmp_path):
 
 def test_sessions_that_nobody_uses_are_abandoned(tmp_path):
     found = sessions(tmp_path, SessionLimits(idle=-1.0))
-    with answered(found.open("idle")).drawing():
+    with answered(found.open("idle")).drawing(1):
         found.expire()
         assert found.counts()["open"] == 1
     found.expire()
@@ -143,6 +145,108 @@ def test_a_session_that_cannot_be_kept_stays_open(tmp_path, monkeypatch):
     assert not kept(tmp_path)
     assert found.end("one", WON)().end == "outcome"
     assert list(kept(tmp_path)) == ["one"]
+    crash(tmp_path)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_session_whose_outcome_is_being_written_is_over(tmp_path, fails, monkeypatch):
+    found = sessions(tmp_path)
+    answered(found.open("one"))
+    keep = found.end("one", WON)
+    for ask in (found.open, found.use):
+        with pytest.raises(OverError, match=r"one is over \(outcome\)"):
+            ask("one")
+    with pytest.raises(OverError, match="too late"):
+        found.end("one", SessionOutcome(reward=0.0, success=False))
+    again = found.end("one", WON)
+    with ThreadPoolExecutor(1) as other, monkeypatch.context() as patch:
+        waiting = other.submit(again)
+        if fails:
+            patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "full")))
+            for each in (keep, waiting.result):
+                with pytest.raises(OSError, match="full"):
+                    each()
+        else:
+            assert keep() == waiting.result()
+    if fails:
+        assert found.end("one", WON)().end == "outcome"
+    assert [each.end for each in read_sessions(tmp_path / "training.jsonl")] == ["outcome"]
+    assert found.counts() == {"open": 0, "outcome": 1, "abandoned": 0, "lost": 0, "late": 0}
+    crash(tmp_path)
+
+
+def record(name):
+    return SessionRecord(
+        session=name, end="abandoned", outcome=None, mode="training", group="", task=SessionTask(), policy="p", bank="",
+        turns=(),
+    )  # fmt: skip
+
+
+def test_a_name_is_kept_once(tmp_path):
+    found = SessionStore(tmp_path)
+    found.keep(record("one"))
+    with pytest.raises(CoevoError, match="session one is on the disk already"):
+        found.keep(record("one"))
+    found.close()
+    assert len(list(read_sessions(tmp_path / "training.jsonl"))) == 1
+
+
+def test_sessions_are_counted_while_others_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    found, every = sessions(tmp_path), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(1) as other:
+            kept = other.submit(lambda: [STORES[tmp_path].keep(record(f"s{number}")) for number in range(3000)])
+            seen = []
+            while not kept.done():
+                seen.append(found.counts()["abandoned"])
+    finally:
+        sys.setswitchinterval(every)
+    kept.result()
+    assert seen == sorted(seen)
+    assert found.counts()["abandoned"] == 3000
+    crash(tmp_path)
+
+
+def test_a_session_that_cannot_be_written_stays_open_and_does_not_stop_the_others(tmp_path):
+    found = sessions(tmp_path, SessionLimits(idle=-1.0))
+    answered(found.open("bad"))
+    found.open("bad").tree.turns[0].token_ids[0] = 2**32 - 1
+    answered(found.open("good"))
+    assert len(found.expire()) == 1
+    assert found.counts() == {"open": 1, "outcome": 0, "abandoned": 1, "lost": 0, "late": 0}
+    with pytest.raises(ValueError, match="token_ids"):
+        found.end("bad", WON)
+    answered(found.open("half"), text="\ud83d")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="surrogates"):
+            found.end("half", WON)()
+    assert found.counts()["open"] == 2
+    crash(tmp_path)
+
+
+@given(names=st.lists(st.text(max_size=5), unique=True, max_size=6), data=st.data())
+def test_an_outcome_is_one_whatever_the_order_of_its_scores(names, data):
+    first, second = (
+        SessionOutcome(reward=1.0, success=True, scores={name: float(len(name)) for name in order})
+        for order in (names, data.draw(st.permutations(names)))
+    )
+    assert first.digest == second.digest
+    assert first.digest != WON.digest or not names
+
+
+@pytest.mark.parametrize("mode", ["training", "evaluation"])
+def test_a_lost_session_keeps_its_mode(tmp_path, mode):
+    found = sessions(tmp_path)
+    answered(found.open("flight", mode))
+    crash(tmp_path)
+    with (tmp_path / "opened").open("a") as file:
+        file.write("earlier\n")  # a version without modes wrote it
+    again = sessions(tmp_path)
+    assert again.counts()["lost"] == 2
+    assert (kept(tmp_path, mode)["flight"].end, kept(tmp_path, mode)["flight"].mode) == ("lost", mode)
+    assert kept(tmp_path)["earlier"].end == "lost"
     crash(tmp_path)
 
 

@@ -1,6 +1,7 @@
 """Whatever a client does with its history, a prompt continues the tokens that were drawn, and none is made anew."""
 
 from dataclasses import replace
+from time import process_time
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -106,6 +107,21 @@ def test_a_branch_knows_the_entries_that_it_shows():
     said(tree, asked, entries=("e1",))
     later = said(tree, [*asked, Message.answer("so"), Message("user", "b")], entries=("e2",))
     assert later.held == ("e1", "e2")
+
+
+def test_a_history_that_no_answer_repeats_takes_time_by_its_length():
+    calls = tuple(MessageCall.of("go", f'{{"x": {number}}}') for number in range(20))
+
+    def seconds(count):
+        history = [Message("user", "a"), *[Message.answer("so", calls)] * count, Message("user", "b")]
+        tree, taken = SessionTree(), []
+        for _ in range(3):
+            start = process_time()
+            tree.match(history, "[]")
+            taken.append(process_time() - start)
+        return min(taken)
+
+    assert seconds(1600) < 9 * seconds(400)
 
 
 def test_ten_thousand_turns_keep_every_token():
