@@ -119,8 +119,19 @@ class ResultFile:
         self._log: BinaryIO | None = None
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Keep an episode: it is on the disk when this returns."""
-        offset, line = 0, f"{json.dumps(row, ensure_ascii=False)}\n".encode(errors="replace")
+        """Keep an episode: it is on the disk when this returns.
+
+        Raises:
+            CoevoError: it has a number that is none, or is infinite, which JSON cannot hold.
+        """
+        try:
+            written = json.dumps(row, ensure_ascii=False, allow_nan=False)
+        except ValueError:
+            raise CoevoError(
+                f"task {row['task']}: the environment gave a number that is not finite (reward {row['reward']}): "
+                "correct it, then continue with --resume"
+            ) from None
+        offset, line = 0, f"{written}\n".encode(errors="replace")
         if self._log is not None:
             offset = self._log.seek(0, os.SEEK_END)
             self._log.write(line)
@@ -161,6 +172,10 @@ class ResultFile:
         if not resume and (path.exists() or partial.exists()):
             there = path if path.exists() else partial
             raise CoevoError(f"{there} is already there: continue it with --resume, or name another file")
+        if not path.exists() and os.path.lexists(_summary(path)) and not self._is_own(_summary(path)):
+            raise CoevoError(
+                f"{_summary(path)} is already there, and the figures are written into it: name another file than {path}"
+            )
         complete = path.exists()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,6 +187,15 @@ class ResultFile:
             self._read_back(complete)
             yield self
         self._log = None
+
+    def _is_own(self, summary: Path) -> bool:
+        """True for the figures of this evaluation, which a kill can leave without their episodes."""
+        try:
+            found = json.loads(summary.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return False
+        asked = json.loads(json.dumps(self._question))
+        return isinstance(found, dict) and {name: found.get(name) for name in asked} == asked
 
     def _read_back(self, complete: bool) -> None:
         """Read the episodes that are kept; a last line without its end was cut off by the death of its process."""
