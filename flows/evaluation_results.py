@@ -3,12 +3,13 @@
 ``FILE.jsonl.partial`` is only appended to: a line that says what is evaluated, then a line per episode, on the disk
 before the next one is noted. A killed evaluation continues with what is missing. Once all are there, ``FILE.jsonl``
 holds them in the order of tasks, replicas and banks, whatever the order in which they ended, and ``FILE.json`` says
-what was evaluated, and the figures.
+what was evaluated, and the figures. ``FILE.jsonl.calls`` holds the paid answers of an endpoint until then.
 """
 
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -153,6 +154,7 @@ class ResultFile:
         write_atomically(_summary(self._path), json.dumps({**self._question, **figures}, indent=1) + "\n")
         fresh.replace(self._path)
         _partial(self._path).unlink(missing_ok=True)
+        shutil.rmtree(calls_beside(self._path), ignore_errors=True)
 
     @contextmanager
     def opened(self, resume: bool) -> Iterator["ResultFile"]:
@@ -169,8 +171,8 @@ class ResultFile:
             yield self
             return
         path, partial = self._path, _partial(self._path)
-        if not resume and (path.exists() or partial.exists()):
-            there = path if path.exists() else partial
+        there = next((each for each in (path, partial, calls_beside(path)) if each.exists()), None)
+        if not resume and there is not None:
             raise CoevoError(f"{there} is already there: continue it with --resume, or name another file")
         if not path.exists() and os.path.lexists(_summary(path)) and not self._is_own(_summary(path)):
             raise CoevoError(
@@ -231,6 +233,11 @@ class ResultFile:
 
 def _partial(path: Path) -> Path:
     return path.with_name(f"{path.name}.partial")
+
+
+def calls_beside(path: Path) -> Path:
+    """Directory of the calls to an endpoint whose answers a file of results holds."""
+    return path.with_name(f"{path.name}.calls")
 
 
 def _summary(path: Path) -> Path:

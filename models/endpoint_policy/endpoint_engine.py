@@ -26,7 +26,14 @@ from openai import APIStatusError
 from coevo.configs.base import MAX_TOKENS
 from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig
-from coevo.models.endpoint_policy.call_ledger import NO_ANSWER, CallExpense, CallLedger, KeptAnswer
+from coevo.models.endpoint_policy.call_ledger import (
+    NO_ANSWER,
+    OF_A_RUN,
+    CallExpense,
+    CallLedger,
+    CallRemedies,
+    KeptAnswer,
+)
 from coevo.models.engines.requests import Request, check_lengths
 from coevo.models.policy.policy import Policy
 from coevo.models.policy.tokenizers import MessageTokens
@@ -49,7 +56,7 @@ LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_t
 REFUSED = 20
 """Refusals of prompts in a row, without an answer between them, after which none is taken for the prompt's own."""
 _WITHHELD = r"content.?(?:filter|policy|management)|safety|moderation|context.?(?:length|window)"
-_OF_THE_LIMIT = r"max.{0,12}tokens|completion|(?:output|new|generated) tokens"
+_OF_THE_LIMIT = r"max_(?:\w{1,12}_)?tokens|maxOutputTokens|completion|(?:output|new|generated) tokens"
 _OF_THE_PROMPT = re.compile(
     rf"{_WITHHELD}|\A(?!.*(?:{_OF_THE_LIMIT})).*(?:too (?:long|many tokens)|maximum.{{0,40}}tokens)",
     re.IGNORECASE | re.DOTALL,
@@ -109,6 +116,7 @@ class EndpointEngine:
         sampling: sampling of tokens.
         directory: of the ledger.
         warn: function that gets a line of text when answers stay empty.
+        remedies: how to go on after an error.
 
     Attributes:
         policy: tokens of its prompts, and limits; it has no weights.
@@ -120,13 +128,18 @@ class EndpointEngine:
     """
 
     def __init__(
-        self, config: EndpointPolicyConfig, sampling: SamplingConfig, directory: Path, warn: Callable[[str], None]
+        self,
+        config: EndpointPolicyConfig,
+        sampling: SamplingConfig,
+        directory: Path,
+        warn: Callable[[str], None],
+        remedies: CallRemedies = OF_A_RUN,
     ) -> None:
         self._tokens = MessageTokens()
         limits = SimpleNamespace(max_position_embeddings=config.context or MAX_TOKENS, vocab_size=len(self._tokens))
         self.policy = Policy(SimpleNamespace(config=limits), self._tokens)
         self._config, self.sampling, self._warn = config, sampling, warn
-        self._is_view = False
+        self._is_view, self._remedies = False, remedies
         check_bounded(config, sampling)
         ledger = CallLedger(directory, config, forgets=not config.reuse)
         endpoint = ChatEndpoint(config, sampling.max_new_tokens, MAX_ANSWER)
@@ -231,7 +244,7 @@ class EndpointEngine:
                 future.cancel()
         if stopped:
             host = urlsplit(self._config.url).netloc
-            raise CoevoError(f"the policy at {host}: {stopped[0]}; what was answered is kept for `coevo resume`")
+            raise CoevoError(f"the policy at {host}: {stopped[0]}; {self._remedies.kept}")
 
     def _opened(self) -> tuple[BlockingPortal, Wave]:
         shared = self._shared
@@ -280,7 +293,8 @@ class EndpointEngine:
             if not await endpoint.goes_on(wave, found, sent, repeats):
                 return self._given_up(call, found)
             repeats += found.after is After.AGAIN
-        return endpoint.fault or ledger.exhausted()
+        spent = ledger.exhausted()
+        return endpoint.fault or (f"{spent}: {self._remedies.higher}" if spent else "")
 
     async def _reserve(self, call: _PaidCall, stopped: list[str]) -> bool:
         """Wait until the budget pays for a call; False if nothing is asked any more."""

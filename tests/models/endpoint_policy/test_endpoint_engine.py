@@ -150,7 +150,7 @@ LIMITS = {
 
 @pytest.mark.parametrize("extra", LIMITS.values(), ids=LIMITS)
 def test_a_budget_without_a_limit_of_answers_is_refused(tmp_path, extra):
-    with pytest.raises(CoevoError, match="policy.extra leaves answers without a limit") as refused_:
+    with pytest.raises(CoevoError, match=r"policy\.extra leaves answers without a limit") as refused_:
         engine(settings("http://127.0.0.1:9/v1", 1000, extra=extra), tmp_path)
     assert "\n" not in str(refused_.value)
     engine(settings("http://127.0.0.1:9/v1", extra=extra), tmp_path).close()
@@ -160,7 +160,7 @@ def test_a_budget_without_a_limit_of_answers_is_refused(tmp_path, extra):
 def test_a_budget_reserves_the_limit_that_is_sent(tmp_path, extra):
     with completions(lambda _: said("yes", used=(40, 5000))) as (url, sent):
         made = engine(settings(url, 1000, extra=extra), tmp_path)
-        with pytest.raises(CoevoError, match="policy.budget.tokens=1000 is spent"):
+        with pytest.raises(CoevoError, match=r"policy\.budget\.tokens=1000 is spent"):
             made.generate(requests(30))
         made.close()
     assert len(sent) == 1
@@ -203,6 +203,8 @@ SILENT = {
     "only thinking": said("", finish="length", reasoning_content="hm"),
     "filtered prompt": refused("The response was filtered: content_filter", 400),
     "too long a prompt": refused("maximum context length is 10 tokens", 400),
+    "too long with its answer": refused("maximum context length is 10 tokens, 9 of them in the completion", 400),
+    "too many tokens": refused("prompt is too long: 200 tokens > 100 maximum", 400),
 }
 
 
