@@ -171,7 +171,7 @@ def _shown(seen: Experience, bank: Readable | None) -> BankArm:
 
 
 def _counters(seen: Experience, bank: Readable | None) -> Iterator[object]:
-    """What a retrieval reads of a bank beside the texts of its entries, as JSON values."""
+    """State of a bank that a retrieval reads beside the texts of its entries, as JSON values."""
     if not isinstance(seen, Retrieved) or seen.index.config.type in OF_TEXTS:
         return
     library = seen.index.library

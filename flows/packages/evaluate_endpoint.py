@@ -165,7 +165,7 @@ def _reason(error: HTTPError) -> str:
 
 
 def _line(said: str) -> str:
-    """What a server said, on one line."""
+    """Text of a server on one line."""
     return " ".join(visible(said).split())[:300]
 
 
