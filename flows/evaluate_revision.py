@@ -19,6 +19,7 @@ from coevo.memory.clusters import Clusters
 from coevo.memory.exchange.parquet_files import Readable
 from coevo.memory.vendi_score import diversity
 from coevo.memory.writers.writer import writer_of
+from coevo.models.endpoint_policy.call_ledger import OF_NOTHING
 from coevo.records.draws import key
 from coevo.records.episode import played
 from coevo.records.task import Panel, key_by
@@ -78,7 +79,7 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
             seen = experience_of(own, None if other is None else other.bank(), request.bank, about, env, panel)
         with in_stage("loads the policy"):
             policy = _artifact(run, "policy", scratch)
-            engine = stack.enter_context(closing(open_engine(config, policy, scratch / "engine")))
+            engine = stack.enter_context(closing(open_engine(config, policy, scratch / "engine", remedies=OF_NOTHING)))
         player = player_with(config, env, engine)
         stack.enter_context(in_stage(f"r{run.manifest.revision} evaluate"))
         episodes = play_panel(player, panel, seen, config.seed, run.manifest.revision)

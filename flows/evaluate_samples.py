@@ -5,23 +5,24 @@ do not depend on the bank, on the batch or on what else is in progress, so that 
 was killed continues to the same results.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from coevo.configs.load.open_parts import open_parts
-from coevo.configs.policy_config import PretrainedPolicyConfig
+from coevo.configs.policy_config import EndpointPolicyConfig, PretrainedPolicyConfig
 from coevo.configs.rollout.engine_config import TransformersEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
 from coevo.flows.evaluate_revision import ShownTo, experience_of
 from coevo.flows.evaluation import BANKS, check_panel
-from coevo.flows.evaluation_results import EpisodeKey, ResultFile, episode_row, figures_of
+from coevo.flows.evaluation_results import EpisodeKey, ResultFile, calls_beside, episode_row, figures_of
 from coevo.flows.history.revision_reference import reading
 from coevo.flows.packages.evaluate_endpoint import ServedPlayer
 from coevo.flows.targets import ListedBank, Target, TargetSettings, opened
@@ -30,6 +31,7 @@ from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
 from coevo.memory.exchange.exchange import FORMATS, read_entries
 from coevo.memory.exchange.parquet_files import Readable
+from coevo.models.endpoint_policy.call_ledger import OF_NOTHING, OF_RESULTS
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.policy.policy import PRECISION, Policy
 from coevo.models.policy.sound import load_sound
@@ -47,6 +49,10 @@ from coevo.utilities.errors import CoevoError
 
 CONCURRENCY = 64
 """Episodes in progress at a time, unless a user says otherwise."""
+EXPENSE = ("budget", "price", "concurrency", "timeout", "retries", "seconds")
+"""Settings of a policy behind an endpoint that decide what is paid, and when, and no answer."""
+OF_TEXTS = ("tfidf", "bm25", "embedding", "tfidf+embedding", "bm25+embedding")
+"""Retrievals that read the texts of entries alone, and no counters."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ class BankArm:
     Attributes:
         seen: experience in prompts.
         lessons: text of entries by id.
-        digest: hash of its entries.
+        digest: hash of its entries, and of the counters that its retrieval reads.
     """
 
     seen: Experience = NOTHING
@@ -160,8 +166,19 @@ def _shown(seen: Experience, bank: Readable | None) -> BankArm:
     entries: list[Entry] = [] if seen is NOTHING or bank is None else bank.active()
     if isinstance(seen, Retrieved):  # a panel may have entries of its own
         entries = seen.index.library.entries
-    lines = sorted(f"{entry.id} {entry.scope} {entry.strategy}\n" for entry in entries)
+    lines = sorted(f"{json.dumps(row, sort_keys=True)}\n" for row in (*map(asdict, entries), *_counters(seen, bank)))
     return BankArm(seen, {each.id: each.strategy for each in entries}, sha256("".join(lines).encode()).hexdigest())
+
+
+def _counters(seen: Experience, bank: Readable | None) -> Iterator[object]:
+    """State of a bank that a retrieval reads beside the texts of its entries, as JSON values."""
+    if not isinstance(seen, Retrieved) or seen.index.config.type in OF_TEXTS:
+        return
+    library = seen.index.library
+    numbers = (library.utility.tolist(), library.visits.tolist(), library.usefulness.tolist())
+    yield from zip([entry.id for entry in library.entries], *numbers, strict=True)
+    if library.clusters is not None and bank is not None:
+        yield from map(asdict, bank.clusters())
 
 
 def _question(
@@ -170,6 +187,8 @@ def _question(
     """Everything that decides the results, as JSON values."""
     settings = target.config.model_dump(mode="json", exclude={"iterations", "update", "warmstart", "approval"})
     settings["rollout"]["engine"].pop("rows", None)  # the batch decides nothing
+    if isinstance(target.config.policy, EndpointPolicyConfig):
+        settings["policy"] = {name: value for name, value in settings["policy"].items() if name not in EXPENSE}
     return {
         "target": target.name,
         "revision": target.revision,
@@ -247,7 +266,8 @@ def _players(
             served = ServedPlayer(env, target.name, replica_seed(config.seed, replica), config.rollout.max_turns)
             yield served, [each for each in missing if each.replica == replica], None
         return
-    engine = stack.enter_context(closing(_engine(target, target.policy, _batched(config, request.batch), scratch)))
+    made = _engine(target, target.policy, _batched(config, request.batch), scratch, request.output)
+    engine = stack.enter_context(closing(made))
     yield player_with(config, env, engine), missing, engine.policy.tokenizer.decode
 
 
@@ -259,12 +279,17 @@ def _batched(config: RunConfig, batch: int | None) -> RunConfig:
     return config.model_copy(update={"rollout": rollout.model_copy(update={"engine": changed_engine})})
 
 
-def _engine(target: Target, policy: Path, config: RunConfig, scratch: Path) -> Any:
-    """The engine, whose answers do not depend on their batch if it is in this process."""
+def _engine(target: Target, policy: Path, config: RunConfig, scratch: Path, output: Path | None) -> Any:
+    """The engine, whose answers do not depend on their batch if it is in this process.
+
+    Calls to an endpoint are beside the file of results, so that a resumed evaluation pays for no answer again, and
+    within the same budget.
+    """
     settings = config.rollout.engine
     if target.kind == "directory" and isinstance(settings, TransformersEngineConfig):
         return TransformersEngine(_policy_in(policy, config), settings, config.rollout.sampling).settled()
-    engine = open_engine(config, policy, scratch / "engine")
+    calls, remedies = (None, OF_NOTHING) if output is None else (calls_beside(output), OF_RESULTS)
+    engine = open_engine(config, policy, scratch / "engine", calls, remedies)
     return engine.settled() if isinstance(engine, TransformersEngine) else engine
 
 

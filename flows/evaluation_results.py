@@ -3,12 +3,13 @@
 ``FILE.jsonl.partial`` is only appended to: a line that says what is evaluated, then a line per episode, on the disk
 before the next one is noted. A killed evaluation continues with what is missing. Once all are there, ``FILE.jsonl``
 holds them in the order of tasks, replicas and banks, whatever the order in which they ended, and ``FILE.json`` says
-what was evaluated, and the figures.
+what was evaluated, and the figures. ``FILE.jsonl.calls`` holds the paid answers of an endpoint until then.
 """
 
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -119,8 +120,19 @@ class ResultFile:
         self._log: BinaryIO | None = None
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Keep an episode: it is on the disk when this returns."""
-        offset, line = 0, f"{json.dumps(row, ensure_ascii=False)}\n".encode(errors="replace")
+        """Keep an episode: it is on the disk when this returns.
+
+        Raises:
+            CoevoError: it has a number that is none, or is infinite, which JSON cannot hold.
+        """
+        try:
+            written = json.dumps(row, ensure_ascii=False, allow_nan=False)
+        except ValueError:
+            raise CoevoError(
+                f"task {row['task']}: the environment gave a number that is not finite (reward {row['reward']}): "
+                "correct it, then continue with --resume"
+            ) from None
+        offset, line = 0, f"{written}\n".encode(errors="replace")
         if self._log is not None:
             offset = self._log.seek(0, os.SEEK_END)
             self._log.write(line)
@@ -142,6 +154,7 @@ class ResultFile:
         write_atomically(_summary(self._path), json.dumps({**self._question, **figures}, indent=1) + "\n")
         fresh.replace(self._path)
         _partial(self._path).unlink(missing_ok=True)
+        shutil.rmtree(calls_beside(self._path), ignore_errors=True)
 
     @contextmanager
     def opened(self, resume: bool) -> Iterator["ResultFile"]:
@@ -158,9 +171,13 @@ class ResultFile:
             yield self
             return
         path, partial = self._path, _partial(self._path)
-        if not resume and (path.exists() or partial.exists()):
-            there = path if path.exists() else partial
+        there = next((each for each in (path, partial, calls_beside(path)) if each.exists()), None)
+        if not resume and there is not None:
             raise CoevoError(f"{there} is already there: continue it with --resume, or name another file")
+        if not path.exists() and os.path.lexists(_summary(path)) and not self._is_own(_summary(path)):
+            raise CoevoError(
+                f"{_summary(path)} is already there, and the figures are written into it: name another file than {path}"
+            )
         complete = path.exists()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,6 +189,15 @@ class ResultFile:
             self._read_back(complete)
             yield self
         self._log = None
+
+    def _is_own(self, summary: Path) -> bool:
+        """True for the figures of this evaluation, which a kill can leave without their episodes."""
+        try:
+            found = json.loads(summary.read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return False
+        asked = json.loads(json.dumps(self._question))
+        return isinstance(found, dict) and {name: found.get(name) for name in asked} == asked
 
     def _read_back(self, complete: bool) -> None:
         """Read the episodes that are kept; a last line without its end was cut off by the death of its process."""
@@ -207,6 +233,11 @@ class ResultFile:
 
 def _partial(path: Path) -> Path:
     return path.with_name(f"{path.name}.partial")
+
+
+def calls_beside(path: Path) -> Path:
+    """Directory of the calls to an endpoint whose answers a file of results holds."""
+    return path.with_name(f"{path.name}.calls")
 
 
 def _summary(path: Path) -> Path:

@@ -1,23 +1,27 @@
 """Evaluation of a served agent: the environment runs here, a packaged agent answers at a URL, one turn at a time."""
 
 import json
-import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
+from urllib.request import Request
 
-from coevo.configs.proxies import reach
+from pydantic import BaseModel, ValidationError
+
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
+from coevo.envs.rows.judge_reward import opener_of
 from coevo.flows.evaluation import Evaluation, EvaluationRequest, check_panel
 from coevo.flows.history.revision_reference import reading
 from coevo.lineage.workspace import Workspace
 from coevo.memory.vendi_score import diversity
 from coevo.records.demonstration import Answer, PastTurn
 from coevo.records.episode import Completion
+from coevo.records.inert import visible
 from coevo.tasks.iteration.held_out import play_panel
 from coevo.tasks.play.attempt import OVERLONG, Running
 from coevo.tasks.play.play import Playing
@@ -30,6 +34,34 @@ REQUEST_TIMEOUT_S = 300.0
 """Timeout of a request, in seconds."""
 MAX_REQUEST_ROWS = 64
 """Most rows per request, well below the limit of `coevo serve`."""
+MAX_SERVED_BYTES = 2**26
+"""Most bytes of a response."""
+MAX_REFUSAL_BYTES = 2**16
+"""Most bytes that are read of a refusal."""
+ELSEWHERE = (301, 302, 303, 307, 308, 404, 405)
+"""States of a response from a server without turns of agents; redirections are not followed."""
+
+
+class _ServedEntry(BaseModel):
+    id: str
+
+
+class ServedReply(BaseModel):
+    """The part of an agent's answer that is read, see ``coevo.tasks.package.signature``; other fields are ignored.
+
+    Packages of an earlier coevo, which bring their own code, do not report faults and ends.
+    """
+
+    text: str
+    thought: str
+    action: str
+    retrieved: list[_ServedEntry]
+    fault: str = ""
+    over: str = ""
+
+
+class _ServedReplies(BaseModel):
+    predictions: list[ServedReply]
 
 
 class ServedPlayer(Playing):
@@ -43,13 +75,13 @@ class ServedPlayer(Playing):
         super().__init__(env, max_turns)
         self._url = f"{url.rstrip('/').removesuffix('/invocations')}/invocations"
         self._seed = seed
-        self._opener = _opener(self._url)
+        self._opener = opener_of(self._url, "the URL of the served agent")
 
     def play_turn(self, running: Sequence[Running]) -> None:
         """Play one turn of each attempt whose prompt is not too long for the agent.
 
         Raises:
-            CoevoError: the endpoint does not answer, or refuses.
+            CoevoError: the endpoint does not answer, refuses, or is no `coevo serve`.
         """
         rows = [_row(live) for live in running]
         replies = [
@@ -58,41 +90,55 @@ class ServedPlayer(Playing):
             for reply in self._ask(rows[at : at + MAX_REQUEST_ROWS])
         ]
         for live, reply in zip(running, replies, strict=True):
-            # Packages of an earlier coevo, which bring their own code, do not report faults and ends.
-            live.cut = reply["over"] if reply.get("fault") == OVERLONG else ""
+            live.cut = reply["over"] if reply["fault"] == OVERLONG else ""
         self._advance([(live, reply) for live, reply in zip(running, replies, strict=True) if not live.cut])
 
     def _advance(self, answered: Sequence[tuple[Running, dict[str, Any]]]) -> None:
         steps = self.step([live for live, _ in answered], [reply["action"] for _, reply in answered])
         for (live, reply), step in zip(answered, steps, strict=True):
             live.advance((), Completion((), (), reply["text"], True), _answer(reply), step)
-            live.over = bool(reply.get("over"))
+            live.over = bool(reply["over"])
             if not live.lost:
                 shown = tuple(entry["id"] for entry in reply["retrieved"])
                 live.turns[-1] = replace(live.turns[-1], retrieved=shown)
 
     def _ask(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         body = json.dumps({"dataframe_records": rows, "params": {"seed": self._seed}}).encode()
-        request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"})
+        request = Request(self._url, body, {"Content-Type": "application/json"})
         try:
             with self._opener.open(request, timeout=REQUEST_TIMEOUT_S) as response:
-                replies: list[dict[str, Any]] = json.load(response)["predictions"]
-                return replies
+                content: bytes = response.read(MAX_SERVED_BYTES + 1)
         except HTTPError as error:
+            if error.code in ELSEWHERE:
+                raise self._wrong(_reason(error)) from error
             raise CoevoError(f"{self._url} refuses: {_reason(error)}") from error
-        except OSError as error:
-            reason = getattr(error, "reason", error)
+        except (OSError, HTTPException) as error:
+            reason = _line(str(getattr(error, "reason", error)))
             raise CoevoError(f"{self._url} does not answer ({reason}): start it with `coevo serve`") from error
+        return self._read(content, len(rows))
 
+    def _read(self, content: bytes, count: int) -> list[dict[str, Any]]:
+        """Replies in a response, one for each row that was asked."""
+        if len(content) > MAX_SERVED_BYTES:
+            raise self._wrong(f"its response has more than {MAX_SERVED_BYTES} bytes")
+        try:
+            replies = _ServedReplies.model_validate_json(content).predictions
+        except ValidationError as error:
+            problem = error.errors()[0]
+            place = ".".join(map(str, problem["loc"])) or "response"
+            raise self._wrong(f"{place}: {problem['msg']}") from None
+        if len(replies) != count:
+            raise self._wrong(f"{len(replies)} answers to {count} questions")
+        return [reply.model_dump() for reply in replies]
 
-def _opener(url: str) -> urllib.request.OpenerDirector:
-    """Opener that uses the proxies of the environment, but not for this machine and the user's exceptions."""
-    direct = reach(url, "the URL of the served agent", by_requests=False)
-    return urllib.request.build_opener(*([urllib.request.ProxyHandler({})] if direct else []))
+    def _wrong(self, why: str) -> CoevoError:
+        return CoevoError(
+            f"{self._url} is no `coevo serve` ({_line(why)}): correct the URL; for an API add policy.model=NAME"
+        )
 
 
 def _answer(reply: Mapping[str, Any]) -> Answer:
-    return Answer(reply["thought"], reply["action"], reply.get("fault", ""))
+    return Answer(reply["thought"], reply["action"], reply["fault"])
 
 
 def _row(live: Running) -> dict[str, Any]:
@@ -110,10 +156,17 @@ def _row(live: Running) -> dict[str, Any]:
 
 def _reason(error: HTTPError) -> str:
     """Message of a refusal, on one line."""
-    said = error.read().decode(errors="replace")
-    with suppress(ValueError, KeyError, TypeError):
+    said = ""
+    with suppress(OSError, HTTPException):
+        said = error.read(MAX_REFUSAL_BYTES).decode(errors="replace")
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
         said = json.loads(said)["message"]
-    return " ".join(f"{error.code} {said}".split())[:300]
+    return _line(f"{error.code} {said}")
+
+
+def _line(said: str) -> str:
+    """Text of a server on one line."""
+    return " ".join(visible(said).split())[:300]
 
 
 def evaluate_endpoint(url: str, reference: str, request: EvaluationRequest, workspace: Workspace) -> Evaluation:

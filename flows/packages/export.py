@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from coevo.configs.policy_config import PretrainedPolicyConfig
+from coevo.configs.policy_config import EndpointPolicyConfig, PretrainedPolicyConfig
 from coevo.configs.run_config import RunConfig
 from coevo.flows.history.revision_reference import Reading, reading
 from coevo.flows.packages.export_texts import model_card, skill
@@ -36,12 +36,17 @@ def export(reference: str, directory: Path, workspace: Workspace) -> str:
     """Write ``RUN[@N]`` into a new or empty directory, and return its name; the directory is whole or not there.
 
     Raises:
-        CoevoError: the revision does not exist or was dropped, a setting is not confirmed, its policy is nonsense, or
-            the directory holds something.
+        CoevoError: the revision does not exist or was dropped, a setting is not confirmed, its policy is nonsense or
+            behind an endpoint, or the directory holds something.
     """
     with reading(reference, workspace) as run, scratch_directory(workspace.root) as scratch:
         workspace.trust.demand(run.paths.name, run.config)
         run.lineage.history.require(run.manifest.revision)
+        if isinstance(run.config.policy, EndpointPolicyConfig):
+            raise CoevoError(
+                f"{run.name}: policy.type=endpoint has no weights to export, they are at {run.config.policy.url}: give "
+                "the bank away with `coevo bank export`"
+            )
         check_weights(run.manifest, run.config, workspace.root, run.name)
         with new_directory(directory.absolute()) as made, in_stage(f"exports {run.name}"):
             kept = run.lineage.artifacts.materialise(run.manifest.revision, "policy", scratch / "policy")

@@ -94,6 +94,24 @@ class KeptAnswer:
 NO_ANSWER = KeptAnswer("", True)
 
 
+@dataclass(frozen=True, slots=True)
+class CallRemedies:
+    """How to go on after an error, for messages.
+
+    Attributes:
+        higher: with a higher budget.
+        kept: with what was answered.
+    """
+
+    higher: str
+    kept: str
+
+
+OF_A_RUN = CallRemedies("continue in a branch with a higher one", "what was answered is kept for `coevo resume`")
+OF_RESULTS = CallRemedies("set a higher one", "what was answered is kept: continue with --resume")
+OF_NOTHING = CallRemedies("set a higher one", "nothing is kept: name a file with --output to continue")
+
+
 class CallLedger:
     """Answers and expense of the calls of a run.
 
@@ -132,7 +150,7 @@ class CallLedger:
             ("cost", budget.cost, self.spent.money(self._config.price)),
         ):
             if limit is not None and used >= limit:
-                return f"policy.budget.{name}={limit:g} is spent ({used:g}): continue in a branch with a higher one"
+                return f"policy.budget.{name}={limit:g} is spent ({used:g})"
         return ""
 
     def reserve(self, call: str, most: CallExpense) -> bool:

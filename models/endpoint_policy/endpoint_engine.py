@@ -26,7 +26,14 @@ from openai import APIStatusError
 from coevo.configs.base import MAX_TOKENS
 from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig
-from coevo.models.endpoint_policy.call_ledger import NO_ANSWER, CallExpense, CallLedger, KeptAnswer
+from coevo.models.endpoint_policy.call_ledger import (
+    NO_ANSWER,
+    OF_A_RUN,
+    CallExpense,
+    CallLedger,
+    CallRemedies,
+    KeptAnswer,
+)
 from coevo.models.engines.requests import Request, check_lengths
 from coevo.models.policy.policy import Policy
 from coevo.models.policy.tokenizers import MessageTokens
@@ -44,10 +51,15 @@ MAX_CHARS = 64
 """Maximum characters of an answer per token of its limit."""
 FRAME = 8
 """Tokens that an endpoint counts around a message."""
+LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "n_predict", "num_predict")
+"""Fields of a request that limit its answer."""
+REFUSED = 20
+"""Refusals of prompts in a row, without an answer between them, after which none is taken for the prompt's own."""
+_WITHHELD = r"content.?(?:filter|policy|management)|safety|moderation|context.?(?:length|window)"
+_OF_THE_LIMIT = r"max_(?:\w{1,12}_)?tokens|maxOutputTokens|completion|(?:output|new|generated) tokens"
 _OF_THE_PROMPT = re.compile(
-    r"content.?(?:filter|policy|management)|safety|moderation|context.?(?:length|window)|too (?:long|many tokens)"
-    r"|maximum.{0,40}tokens",
-    re.IGNORECASE,
+    rf"{_WITHHELD}|\A(?!.*(?:{_OF_THE_LIMIT})).*(?:too (?:long|many tokens)|maximum.{{0,40}}tokens)",
+    re.IGNORECASE | re.DOTALL,
 )
 """Words of a refusal that is about one prompt, and not about every request."""
 
@@ -81,6 +93,7 @@ class _Shared:
         wave: connection, with the limits of all calls.
         settled: event of the next call that is settled; None while nobody waits for it.
         told: reasons of empty answers that were reported.
+        refused: refusals of prompts since the last answer.
     """
 
     ledger: CallLedger
@@ -92,6 +105,7 @@ class _Shared:
     wave: Wave | None = None
     settled: Event | None = None
     told: set[str] = field(default_factory=set)
+    refused: int = 0
 
 
 class EndpointEngine:
@@ -102,23 +116,31 @@ class EndpointEngine:
         sampling: sampling of tokens.
         directory: of the ledger.
         warn: function that gets a line of text when answers stay empty.
+        remedies: how to go on after an error.
 
     Attributes:
         policy: tokens of its prompts, and limits; it has no weights.
         sampling: sampling of tokens.
 
     Raises:
-        CoevoError: the environment has no key, the address has no meaning, or the ledger is damaged.
+        CoevoError: the environment has no key, the address has no meaning, the ledger is damaged, or a budget is set
+            and no request says how long its answer may be.
     """
 
     def __init__(
-        self, config: EndpointPolicyConfig, sampling: SamplingConfig, directory: Path, warn: Callable[[str], None]
+        self,
+        config: EndpointPolicyConfig,
+        sampling: SamplingConfig,
+        directory: Path,
+        warn: Callable[[str], None],
+        remedies: CallRemedies = OF_A_RUN,
     ) -> None:
         self._tokens = MessageTokens()
         limits = SimpleNamespace(max_position_embeddings=config.context or MAX_TOKENS, vocab_size=len(self._tokens))
         self.policy = Policy(SimpleNamespace(config=limits), self._tokens)
         self._config, self.sampling, self._warn = config, sampling, warn
-        self._is_view = False
+        self._is_view, self._remedies = False, remedies
+        check_bounded(config, sampling)
         ledger = CallLedger(directory, config, forgets=not config.reuse)
         endpoint = ChatEndpoint(config, sampling.max_new_tokens, MAX_ANSWER)
         self._shared = _Shared(ledger, endpoint, {}, Lock(), ExitStack())
@@ -197,7 +219,8 @@ class EndpointEngine:
         fields["seed"] = int(_hash(drawn)[:8], 16) % 2**31
         fields |= self._config.extra
         size = sum(estimated(each["content"]) + FRAME for each in messages)
-        return _PaidCall(_hash(self._config.url, drawn, fields), fields, CallExpense(size, sampling.max_new_tokens))
+        most = CallExpense(size, _longest_answer(self._config, sampling) or sampling.max_new_tokens)
+        return _PaidCall(_hash(self._config.url, drawn, fields), fields, most)
 
     def _completion(self, call: _PaidCall) -> Completion:
         kept = self._shared.ledger.answer(call.id)
@@ -221,7 +244,7 @@ class EndpointEngine:
                 future.cancel()
         if stopped:
             host = urlsplit(self._config.url).netloc
-            raise CoevoError(f"the policy at {host}: {stopped[0]}; what was answered is kept for `coevo resume`")
+            raise CoevoError(f"the policy at {host}: {stopped[0]}; {self._remedies.kept}")
 
     def _opened(self) -> tuple[BlockingPortal, Wave]:
         shared = self._shared
@@ -243,8 +266,13 @@ class EndpointEngine:
         flying[call.id] = Event()
         try:
             async with wave.limiter:
-                if reason := await self._insist(wave, call, stopped):
+                try:
+                    reason = await self._insist(wave, call, stopped)
+                except OSError as error:  # of the ledger: nothing may be asked that cannot be noted
+                    reason = f"its answers cannot be kept ({error.strerror or error}): make room for {error.filename}"
+                if reason:
                     stopped.append(reason)
+                    self._wake()
         finally:
             flying.pop(call.id).set()
 
@@ -258,14 +286,15 @@ class EndpointEngine:
                 return endpoint.fault or f"it does not answer within policy.seconds={self._config.seconds:g}"
             found = await self._sent(wave, call)
             if isinstance(found, Reply):
-                self._settle(call, _paid(call, found), self._bounded(call, found))
+                self._settle(call, _paid(call, found), self._bounded(found))
                 endpoint.answered()
                 return ""
             self._settle(call, _paid(call, found))
             if not await endpoint.goes_on(wave, found, sent, repeats):
                 return self._given_up(call, found)
             repeats += found.after is After.AGAIN
-        return endpoint.fault or ledger.exhausted()
+        spent = ledger.exhausted()
+        return endpoint.fault or (f"{spent}: {self._remedies.higher}" if spent else "")
 
     async def _reserve(self, call: _PaidCall, stopped: list[str]) -> bool:
         """Wait until the budget pays for a call; False if nothing is asked any more."""
@@ -278,7 +307,13 @@ class EndpointEngine:
         return False
 
     def _settle(self, call: _PaidCall, paid: CallExpense, answer: KeptAnswer | None = None) -> None:
-        self._shared.ledger.settle(call.id, call.most, paid, answer)
+        try:
+            self._shared.ledger.settle(call.id, call.most, paid, answer)
+        finally:
+            self._wake()
+
+    def _wake(self) -> None:
+        """Let the calls go on that wait for the budget."""
         if self._shared.settled is not None:
             self._shared.settled.set()
             self._shared.settled = None
@@ -290,14 +325,17 @@ class EndpointEngine:
         except APIStatusError as error:
             failure = endpoint.refusal(error)
             silent = failure.after is After.NEXT and _OF_THE_PROMPT.search(failure.fault) is not None
+            self._shared.refused += silent
             return replace(failure, silent=silent)
+        if isinstance(found, Reply) or found.silent:
+            self._shared.refused = 0
         if isinstance(found, Failure) and found.unread:
             return replace(found, after=After.AGAIN)  # the same request may well be answered as it should be
         return found
 
-    def _bounded(self, call: _PaidCall, found: Reply) -> KeptAnswer:
+    def _bounded(self, found: Reply) -> KeptAnswer:
         """Answer without the key, and no longer than its tokens may be: later prompts show it again."""
-        text, most = self._shared.endpoint.hidden(found.text), call.most.answer_tokens * MAX_CHARS
+        text, most = self._shared.endpoint.hidden(found.text), self.sampling.max_new_tokens * MAX_CHARS
         return KeptAnswer(text[:most], found.finished and len(text) <= most)
 
     def _given_up(self, call: _PaidCall, found: Failure) -> str:
@@ -305,11 +343,30 @@ class EndpointEngine:
         said, shared = self._shared.endpoint.line(found.fault, 300), self._shared
         if not found.silent:
             return said
+        if shared.refused >= REFUSED:
+            return f"{said} ({shared.refused} refusals in a row, no answer between them)"
         shared.ledger.keep(call.id, NO_ANSWER)
         if said not in shared.told:
             shared.told.add(said)
             self._warn(f"an answer of the policy has no text, and holds no action: {said}")
         return ""
+
+
+def check_bounded(config: EndpointPolicyConfig, sampling: SamplingConfig) -> None:
+    """Check that a budget can hold. Raises ``CoevoError`` if requests do not say how long an answer may be."""
+    if config.budget is not None and _longest_answer(config, sampling) is None:
+        raise CoevoError(
+            "policy.extra leaves answers without a limit, and policy.budget cannot hold then: set one there, as "
+            f"max_completion_tokens: {sampling.max_new_tokens}, or set policy.budget=null"
+        )
+
+
+def _longest_answer(config: EndpointPolicyConfig, sampling: SamplingConfig) -> int | None:
+    """Largest limit of an answer that a request states; None if it states none, or one that is no number of tokens."""
+    sent = {"max_tokens": sampling.max_new_tokens} | config.extra
+    limits = [sent[name] for name in LIMITS if sent.get(name) is not None]
+    known = [limit for limit in limits if type(limit) is int and limit > 0]
+    return max(known) if known and len(known) == len(limits) else None
 
 
 def _paid(call: _PaidCall, found: Reply | Failure) -> CallExpense:

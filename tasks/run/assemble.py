@@ -17,6 +17,7 @@ from coevo.envs.registry import make
 from coevo.lineage.workspace import CALLS
 from coevo.memory.admission.admission import admission_of
 from coevo.memory.writers.writer import writer_of
+from coevo.models.endpoint_policy.call_ledger import OF_A_RUN, CallRemedies
 from coevo.models.engines.requests import Engine
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine, embedded_engine
 from coevo.models.engines.vllm.vllm_engine import VllmEngine, check_there
@@ -44,8 +45,17 @@ def assemble(
     return Parts(env, player_with(config, env, engine), trainer, writer, admission, limits, writing)
 
 
-def open_engine(config: RunConfig, policy: Path, directory: Path) -> Engine:
-    """The run's engine at the policy in a directory, to be closed; what it starts is kept in ``directory``.
+def open_engine(
+    config: RunConfig, policy: Path, directory: Path, calls: Path | None = None, remedies: CallRemedies = OF_A_RUN
+) -> Engine:
+    """The run's engine at the policy in a directory, to be closed.
+
+    Args:
+        config: settings of the run.
+        policy: directory of the policy.
+        directory: what the engine starts is kept there.
+        calls: directory of the calls to the policy's endpoint; by default in ``directory``.
+        remedies: how to go on after an error of the endpoint.
 
     Raises:
         CoevoError: the policy cannot be read or is nonsense, the engine not be started, or the policy's endpoint not be
@@ -56,7 +66,8 @@ def open_engine(config: RunConfig, policy: Path, directory: Path) -> Engine:
         # Its client takes a second to import.
         from coevo.models.endpoint_policy.endpoint_engine import EndpointEngine
 
-        return EndpointEngine(config.policy, config.rollout.sampling, directory / CALLS, reporter().warn)
+        calls = calls or directory / CALLS
+        return EndpointEngine(config.policy, config.rollout.sampling, calls, reporter().warn, remedies)
     if isinstance(engine, VllmEngineConfig):
         sleeps = isinstance(config.placement, SharedPlacement)
         check_files(policy, config.policy)

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 from coevo.configs.bank.writer import asked_model
 from coevo.configs.bank.writer_model_config import AnyWriterModelConfig, EndpointAccess
+from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.run_config import RunConfig
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
@@ -28,8 +29,12 @@ def check_endpoints(config: RunConfig) -> None:
     """Make sure, before anything is written, that endpoints of policy and writer can be asked: that keys are there.
 
     Raises:
-        CoevoError: the environment has no key, or an address has no meaning.
+        CoevoError: the environment has no key, an address has no meaning, or a budget of the policy cannot hold.
     """
+    if isinstance(config.policy, EndpointPolicyConfig):
+        from coevo.models.endpoint_policy.endpoint_engine import check_bounded
+
+        check_bounded(config.policy, config.rollout.sampling)
     for asked in (config.policy, writer_model_config(config)):
         if isinstance(asked, EndpointAccess):
             # Its client takes a second to import.

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,20 +11,24 @@ from safetensors.torch import load_file, save_file
 from support.chat_model import small_model
 from support.completions import completions
 from support.endpoint_player import PlayerEndpoint
-from support.packages import AskedPlayer, packaged, untrained
+from support.packages import AskedPlayer, Told, packaged, untrained
 from support.player import CONFIG
 from support.runs import coevo
 from support.small_run import build
 
+from coevo.configs.load.load import load_recipe
 from coevo.flows.evaluate_revision import evaluate_revision
-from coevo.flows.evaluate_samples import SampleRequest, evaluate_samples
+from coevo.flows.evaluate_samples import SampleRequest, _shown, evaluate_samples
 from coevo.flows.evaluation import EvaluationRequest
 from coevo.flows.evaluation_results import ResultFile
 from coevo.flows.packages.export import export
 from coevo.flows.targets import TargetSettings
 from coevo.lineage.workspace import Workspace
 from coevo.memory.exchange.exchange import write_entries
+from coevo.memory.stats import Stats
+from coevo.records.draws import key
 from coevo.tasks.package.agent import Agent
+from coevo.tasks.play.retrieve import Retrieved, index_of
 from coevo.utilities.errors import CoevoError
 
 TASKS, BANKS = 5, ("own", "none")
@@ -84,6 +89,85 @@ def test_a_model_behind_an_api_plays_alike_whatever_the_concurrency(tmp_path):
         assert len(asked) >= 12
     assert found[0] == found[1]
     assert all(turn["answer"] for row in rows(path) for turn in row["turns"])
+
+
+FEW = {"tasks": 3, "banks": ("none",), "samples": 2}
+CALLS = "coevo.models.endpoint_policy.call_ledger:CallLedger"
+
+
+def test_paid_answers_are_kept_for_resume_and_a_budget_holds_until_a_higher_one(tmp_path):
+    endpoint, place, path = PlayerEndpoint(), Workspace(tmp_path / "none"), tmp_path / "results.jsonl"
+    with completions(endpoint) as (url, asked):
+
+        def evaluated(output, *settings, resume=False):
+            text = ("policy.model=m", "policy.concurrency=4", *settings)
+            return played(place, url, text, "homerules", output=output, resume=resume, **FEW)
+
+        evaluated(tmp_path / "whole.jsonl")
+        needed, asked[:], endpoint.served = len(asked), [], []
+        for resume in (False, True, True):
+            with pytest.raises(CoevoError, match=r"tokens=300 is spent .*: set a higher one; .* with --resume"):
+                evaluated(path, "policy.budget.tokens=300", resume=resume)
+            assert 0 < len(asked) < needed
+        evaluated(path, "policy.budget.tokens=1000000", "policy.price={prompt: 1, answer: 1}", resume=True)
+    assert len(set(endpoint.served)) == len(asked) == needed
+    assert path.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    found = {each.name for each in tmp_path.iterdir() if each.name.startswith("results")}
+    assert found == {"results.json", "results.jsonl"}
+
+
+def test_a_killed_evaluation_asks_an_endpoint_for_what_is_missing_alone(tmp_path):
+    endpoint, path = PlayerEndpoint(), tmp_path / "results.jsonl"
+    line = ["--env", "homerules", "--bank", "none", "--tasks", "3", "--samples", "2", "--output", str(path)]
+    line += ["policy.model=m", "policy.concurrency=1"]
+    with completions(endpoint) as (url, asked):
+        killed = coevo("evaluate", url, *line, workspace=tmp_path / "none", kill=f"{CALLS}.settle@6")
+        assert killed.returncode == -9, killed.stderr
+        before = len(asked)
+        with pytest.raises(CoevoError, match="is already there: continue it with --resume"):
+            played(Workspace(tmp_path / "none"), url, line[-2:], "homerules", output=path, **FEW)
+        played(Workspace(tmp_path / "none"), url, line[-2:], "homerules", output=path, resume=True, **FEW)
+    assert before == 6 < len(asked)
+    assert len(endpoint.served) - len(set(endpoint.served)) <= 1
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+def test_without_a_file_the_message_says_that_nothing_is_kept(tmp_path, samples):
+    with completions(PlayerEndpoint()) as (url, _), pytest.raises(CoevoError, match=r"nothing is kept: .*--output"):
+        settings = ("policy.model=m", "policy.budget.tokens=100")
+        played(Workspace(tmp_path / "none"), url, settings, "homerules", **{**FEW, "samples": samples})
+
+
+@pytest.mark.parametrize("field", ["condition", "example", "keywords", "edited"])
+def test_another_field_of_an_entry_is_another_bank(workspace, tmp_path, field):
+    from coevo.flows.history.revision_reference import reading
+
+    with reading("first@1", workspace) as run:
+        entries = run.bank().active()
+    bank, path = tmp_path / "bank.jsonl", tmp_path / "results.jsonl"
+    write_entries(entries, bank)
+    played(workspace, tasks=1, banks=(str(bank),), output=path)
+    bank.unlink()
+    write_entries([replace(entries[0], **{field: 7 if field == "edited" else "pan"}), *entries[1:]], bank)
+    with pytest.raises(CoevoError, match=r"was begun with banks\."):
+        played(workspace, tasks=1, banks=(str(bank),), output=path, resume=True)
+
+
+@pytest.mark.parametrize("retrieval", ["tfidf", "utility", "simutil-ucb", "two-phase", "cluster"])
+def test_counters_are_part_of_a_bank_where_its_retrieval_reads_them(retrieval):
+    clusters = ["clusters={}"] if retrieval == "cluster" else []
+    settings = [f"bank.retrieval={{type: {retrieval}}}", "bank.utility={}", *clusters]
+    config = load_recipe("homerules-coevo-rl", settings)
+
+    def digest(bank):
+        return _shown(Retrieved(index_of(bank, config), key("shown")), bank).digest
+
+    class Counted(Told):
+        def stats(self):
+            return {each.id: Stats(each.id, 4, 3) for each in self.active()}
+
+    assert digest(Told()) == digest(Told())
+    assert (digest(Told()) == digest(Counted())) == (retrieval == "tfidf")
 
 
 def test_a_row_has_every_turn_and_stands_in_its_order(whole):

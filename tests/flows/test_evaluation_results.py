@@ -112,3 +112,38 @@ def test_a_file_that_holds_something_else_is_refused_and_stays(tmp_path, beside)
     with pytest.raises(CoevoError):
         keep(path, resume=True)
     assert path.read_text() == '{"mine": 1}\nunfinished'
+
+
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("beside", ["no JSON", "[]", '{"target": "other@1"}', '{"target": "first@3"}', "[" * 10**5])
+def test_figures_do_not_replace_an_unrelated_file(tmp_path, beside, resume):
+    summary = tmp_path / "notes.json"
+    summary.write_text(beside)
+    with pytest.raises(CoevoError, match=r"notes.json is already there.* name another file") as refused:
+        keep(tmp_path / "notes.jsonl", "a", resume=resume)
+    assert "\n" not in str(refused.value)
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.json"] and summary.read_text() == beside
+
+
+def test_figures_of_the_same_evaluation_are_written_again(tmp_path):
+    """As after a kill between the two files."""
+    path = tmp_path / "results.jsonl"
+    keep(path, "a")
+    path.with_suffix(".json").write_text(json.dumps({**QUESTION, "figures": {}}))
+    with ResultFile(path, QUESTION).opened(resume=True) as results:
+        results.finish(sorted(results.ended), {"figures": {"x": 1}})
+    assert json.loads(path.with_suffix(".json").read_text())["figures"] == {"x": 1}
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("field", ["reward", "turns"])
+def test_a_number_that_is_none_is_not_written(tmp_path, number, field):
+    path = tmp_path / "results.jsonl"
+    keep(path, "a")
+    before = path.with_name("results.jsonl.partial").read_bytes()
+    with ResultFile(path, QUESTION).opened(resume=True) as results:
+        with pytest.raises(CoevoError, match="task b: the environment gave a number that is not finite") as refused:
+            results.add(row("b", **{field: [{"reward": number}] if field == "turns" else number}))
+        assert len(results.ended) == 1
+    assert "\n" not in str(refused.value)
+    assert path.with_name("results.jsonl.partial").read_bytes() == before

@@ -173,3 +173,12 @@ def test_weights_that_are_nonsense_are_not_exported(workspace, tmp_path):
     with pytest.raises(CoevoError, match="another architecture"):
         export("first", tmp_path / "out", Workspace(tmp_path / "workspace"))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_policy_behind_an_endpoint_has_no_weights_to_export(tmp_path):
+    policy = "policy={type: endpoint, url: http://127.0.0.1:9/v1, model: m}"
+    chat = "context={style: conversation, memory_length: null, placement: turn}"
+    build(tmp_path / "workspace", overrides=[policy, chat, "update=null", "warmstart=null"])
+    with pytest.raises(CoevoError, match=r"first@3: policy.type=endpoint has no weights to export, .*bank export"):
+        export("first", tmp_path / "out", Workspace(tmp_path / "workspace"))
+    assert not (tmp_path / "out").exists()

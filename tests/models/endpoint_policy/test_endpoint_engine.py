@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from errno import ENOSPC
 
 import pytest
 from support import endpoint_calls, warm
@@ -14,11 +15,13 @@ from support.writer_models import question
 
 from coevo.configs.bank.writer_model_config import PolicyWriterModelConfig
 from coevo.models.endpoint_policy.call_ledger import CallLedger
+from coevo.models.endpoint_policy.endpoint_engine import REFUSED
 from coevo.models.engines.requests import Request
 from coevo.models.writer_models.engine_writer_model import EngineWriterModel
 from coevo.models.writer_models.writer_model import in_order
 from coevo.records.draws import key
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.line_file import append_line
 
 
 def answered(ledger):
@@ -137,6 +140,50 @@ def test_a_budget_is_never_exceeded_by_more_than_one_answer(tmp_path, budget, fa
     assert behave.bill >= 0.3 * budget  # and it is used
 
 
+LIMITS = {
+    "none": {"max_tokens": None},
+    "not a number": {"max_tokens": None, "max_completion_tokens": "many"},
+    "true": {"max_tokens": True},
+    "without an end": {"n_predict": -1},
+}
+
+
+@pytest.mark.parametrize("extra", LIMITS.values(), ids=LIMITS)
+def test_a_budget_without_a_limit_of_answers_is_refused(tmp_path, extra):
+    with pytest.raises(CoevoError, match=r"policy\.extra leaves answers without a limit") as refused_:
+        engine(settings("http://127.0.0.1:9/v1", 1000, extra=extra), tmp_path)
+    assert "\n" not in str(refused_.value)
+    engine(settings("http://127.0.0.1:9/v1", extra=extra), tmp_path).close()
+
+
+@pytest.mark.parametrize("extra", [{"max_completion_tokens": 5000}, {"max_tokens": None, "max_output_tokens": 5000}])
+def test_a_budget_reserves_the_limit_that_is_sent(tmp_path, extra):
+    with completions(lambda _: said("yes", used=(40, 5000))) as (url, sent):
+        made = engine(settings(url, 1000, extra=extra), tmp_path)
+        with pytest.raises(CoevoError, match=r"policy\.budget\.tokens=1000 is spent"):
+            made.generate(requests(30))
+        made.close()
+    assert len(sent) == 1
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("event", ["asked", "answered"])
+def test_a_full_disk_ends_the_run_in_one_line(tmp_path, monkeypatch, event):
+    def append(path, line):
+        if f'"event":"{event}"' in line and path.stat().st_size > 1500:
+            raise OSError(ENOSPC, os.strerror(ENOSPC), str(path))
+        append_line(path, line)
+
+    monkeypatch.setattr("coevo.models.endpoint_policy.call_ledger.append_line", append)
+    with completions(PlayerEndpoint()) as (url, _):
+        made = engine(settings(url, 4000), tmp_path)
+        with pytest.raises(CoevoError, match=r"No space left on device.*calls-000001.jsonl") as stopped:
+            made.generate(requests(300))
+        made.close()
+    assert "\n" not in str(stopped.value)
+    assert answered(tmp_path)
+
+
 def test_a_cost_bounds_as_tokens_do(tmp_path):
     behave, price = PlayerEndpoint(), {"prompt": 1000.0, "answer": 4000.0}
     with completions(behave) as (url, sent):
@@ -156,6 +203,8 @@ SILENT = {
     "only thinking": said("", finish="length", reasoning_content="hm"),
     "filtered prompt": refused("The response was filtered: content_filter", 400),
     "too long a prompt": refused("maximum context length is 10 tokens", 400),
+    "too long with its answer": refused("maximum context length is 10 tokens, 9 of them in the completion", 400),
+    "too many tokens": refused("prompt is too long: 200 tokens > 100 maximum", 400),
 }
 
 
@@ -178,6 +227,8 @@ FATAL = {
     "another address": (Answer(b"", 302, {"Location": "/"}), {}, "correct policy.url"),
     "no completion": (Answer(b"[]"), {"retries": 1}, "no chat completion"),
     "nothing in time": (HANGS, {"timeout": 0.2}, "nothing within policy.timeout=0.2"),
+    "too long an answer": (refused("max_tokens is too large: 50 > 32, the maximum of output tokens", 400), {}, "400"),
+    "too many tokens of an answer": (refused("too many tokens asked for: 9 completion tokens at most", 400), {}, "400"),
     "too busy": (refused("busy", 429), {"seconds": 0.3}, "does not answer within policy.seconds=0.3"),
 }
 
@@ -196,6 +247,25 @@ def test_what_the_endpoint_does_not_answer_ends_the_run_in_one_line_and_what_cam
         assert line in f"{caught.value}" and "\n" not in f"{caught.value}"
         assert "secret" not in f"{caught.value}" and "`coevo resume`" in f"{caught.value}"
     assert answered(tmp_path) == 3 and len(sent) >= 4
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_prompts_that_are_all_refused_end_the_run(tmp_path, concurrency):
+    refusal = refused("maximum context length is 10 tokens", 400)
+    with completions(lambda _: refusal) as (url, sent):
+        made = engine(settings(url, concurrency=concurrency), tmp_path, [].append)
+        with pytest.raises(CoevoError, match=r"context length is 10 tokens\) \(\d+ refusals in a row"):
+            made.generate(requests(100))
+        made.close()
+    assert len(sent) < REFUSED + concurrency
+
+
+def test_refused_prompts_between_answers_end_nothing(tmp_path):
+    filtered = refused("content_filter", 400)
+    with completions(lambda it: said("yes") if it.number % 15 == 0 else filtered) as (url, _):
+        made = engine(settings(url, concurrency=1), tmp_path, [].append)
+        assert sum(one.text == "yes" for one in made.generate(requests(60))) == 4
+        made.close()
 
 
 def test_an_answer_beyond_its_limit_is_cut_and_the_key_hidden(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from support.small_run import build
 
+from coevo.configs.load.load import load_recipe
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.run_history import RunHistory
 from coevo.lineage.workspace import Workspace
@@ -13,7 +14,7 @@ from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.records.writing import Credit, Drawn, Question, Reply, Rewarded
 from coevo.tasks.run.by_hand import HandMadeChange, commit_by_hand
-from coevo.tasks.run.run_writer_model import check_tokens, journal_after, spent_before
+from coevo.tasks.run.run_writer_model import check_endpoints, check_tokens, journal_after, spent_before
 from coevo.tasks.writing.artifact import FOLDER, KeptWriting, write_writing
 from coevo.tasks.writing.journal import Answered, Journal
 from coevo.tasks.writing.spent import QuestionExpense
@@ -114,3 +115,10 @@ def test_answers_for_a_revision_that_a_rollback_made_instead_are_kept(paid):
     lineage.rollback(4, Bank(paths.bank))
     kept = journal_after(lineage.history.head(), lineage, paths.journal).answers
     assert [(each.revision, each.digest) for each in kept] == [(7, "6")]
+
+
+def test_a_budget_that_cannot_hold_is_refused_before_a_run():
+    endless = "policy.extra={max_tokens: null}"
+    check_endpoints(load_recipe("homerules-experience-only-endpoint", ["policy.budget=null", endless]))
+    with pytest.raises(CoevoError, match=r"policy\.extra leaves answers without a limit"):
+        check_endpoints(load_recipe("homerules-experience-only-endpoint", [endless]))
