@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -206,7 +206,7 @@ class SessionStore:
             for line in filter(None, whole.split("\n")):
                 name, _, mode = line.partition(" ")
                 if name not in self.ended and mode in FILES:
-                    self.keep(_lost(name, cast(Mode, mode)))
+                    self.keep(_lost(name, mode))
         write_atomically(self._opened, "")
 
 
