@@ -71,7 +71,7 @@ TESTS = (
     "tests/utilities/test_part_registry.py",
     "tests/docs/test_papers.py",
     "tests/configs/test_methods.py",
-    "tests/configs/load/test_load.py::test_every_field_is_documented",
+    "tests/configs/load/test_load.py::test_every_setting_is_documented",
 )
 
 
@@ -90,7 +90,7 @@ def test_its_own_tests_pass_and_those_of_all_parts(tree):
         "test_papers.py::test_every_part_has_a_row[Advantages]",
         "test_papers.py::test_every_value_that_a_recipe_sets_otherwise_is_stated",
         "test_methods.py::test_a_method_has_the_values_of_its_paper[rank]",
-        "test_load.py::test_every_field_is_documented",
+        "test_load.py::test_every_setting_is_documented",
     ):
         assert f"{passed} PASSED" in said
 

@@ -76,9 +76,9 @@ def test_a_writer_from_outside_asks_the_language_model_of_its_section(tmp_path, 
         named = (writer, f"python_path=[{tmp_path}]", "bank.admission={type: append}", "bank.every=1")
         run = ("run", "homerules-coevo-rl", "iterations=1", "seed=5", *SMALL, *named)
         run = tuple(each for each in run if not each.startswith("bank.admission."))
-        done = coevo(*run, "--name", "asking", workspace=workspace)
+        done = coevo(*run, "--name", "outside-asking", workspace=workspace)
     assert done.returncode == 0, done.stderr
-    last = states(workspace, "asking")[-1]
+    last = states(workspace, "outside-asking")[-1]
     assert last["metrics"]["bank/admission/added"] > 0
     assert last["metrics"]["cost/writing/questions"] > 0
 
@@ -87,7 +87,7 @@ def test_an_error_inside_a_part_is_one_line_that_names_its_place(tmp_path, works
     broken = outside.WRITER.replace("if episode.success and episode.turns:", "if episode.turns['first']:")
     (tmp_path / "my_broken.py").write_text(broken, encoding="utf-8")
     run = ("run", "homerules-coevo-rl", "iterations=1", "seed=5", *SMALL, "bank.every=1", f"python_path=[{tmp_path}]")
-    done = coevo(*run, "bank.writer={type: 'my_broken:Feedback'}", "--name", "broken", workspace=workspace)
+    done = coevo(*run, "bank.writer={type: 'my_broken:Feedback'}", "--name", "outside-broken", workspace=workspace)
     line = broken.splitlines().index("            if episode.turns['first']:") + 1
     assert done.returncode == 2
     assert f"{tmp_path}/my_broken.py, line {line}, in Feedback.write: TypeError: tuple indices must be" in done.stderr
