@@ -1,5 +1,6 @@
 """The registry of parts: for each ``type`` that a configuration may name, where its code is."""
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -12,7 +13,7 @@ PartT = TypeVar("PartT")
 MAX_MESSAGE_CHARS = 400
 """Most characters of another package's message."""
 _OUTSIDE: set[str] = set()
-"""Packages and modules that parts were imported from, coevo's own aside."""
+"""Packages and modules that parts were imported from, coevo's own and Python's aside."""
 
 
 class Registry(Generic[PartT]):
@@ -75,7 +76,7 @@ class Registry(Generic[PartT]):
         except (Exception, SystemExit) as error:  # a module of somebody else may raise anything
             said = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
             raise ConfigError(f"{self._setting} = {name!r}: {module} raises {said} when imported; mend it") from error
-        _OUTSIDE.update({module.partition(".")[0]} - {"coevo"})
+        _OUTSIDE.update({module.partition(".")[0]} - {"coevo"} - sys.stdlib_module_names)
         part: PartT | None = getattr(home, attribute, None)
         if part is None:
             near = nearest(attribute, (each for each in vars(home) if not each.startswith("_")))

@@ -55,7 +55,9 @@ def test_tasks_panels_and_limits_are_those_of_the_iteration(tmp_path):
 
 
 def test_a_revision_is_evaluated_in_the_world_of_its_iteration(tmp_path, monkeypatch):
-    monkeypatch.setattr(coevo.flows.evaluate_revision, "open_engine", lambda *_: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(
+        coevo.flows.evaluate_revision, "open_engine", lambda *_, **__: SimpleNamespace(close=lambda: None)
+    )
     monkeypatch.setattr(coevo.flows.evaluate_revision, "player_with", lambda *_: expert())
     with opened(tmp_path, CONFIG, played=expert()) as session:
         for _ in range(5):

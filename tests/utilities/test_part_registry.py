@@ -132,13 +132,15 @@ def test_an_error_of_a_part_is_one_line_that_names_its_place(tmp_path, monkeypat
     source = f"import json\nclass Broken:\n    def write(self):\n        {body}\n"
     (tmp_path / "my_broken.py").write_text(f"{source}\n    def help(self):\n        return 1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "my_broken", None)  # so that it is as before afterwards
+    del sys.modules["my_broken"]
+    assert Registry("env.reward", {}).imported("json:loads", "json:loads") is json.loads  # Python's own is no part
     broken = Registry("bank.writer.type", {}).imported("my_broken:Broken", "my_broken:Broken")
     with pytest.raises((ArithmeticError, LookupError, ValueError)) as found:
         broken().write()
     told = part_fault(found.value)
     assert told.startswith(f"{tmp_path}/my_broken.py, line {line}, in {where}: {said}")
     assert told.endswith(": mend this part") and told.isprintable() and len(told) < 1000
-    sys.modules.pop("my_broken")
 
 
 def test_an_error_of_coevo_or_of_a_library_is_none_of_a_part():

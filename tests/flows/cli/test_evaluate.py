@@ -37,7 +37,9 @@ def evaluated(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def plays_as_the_expert(monkeypatch):
-    monkeypatch.setattr(coevo.flows.evaluate_revision, "open_engine", lambda *_: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(
+        coevo.flows.evaluate_revision, "open_engine", lambda *_, **__: SimpleNamespace(close=lambda: None)
+    )
     monkeypatch.setattr(coevo.flows.evaluate_revision, "player_with", lambda *_: expert_player())
 
 
