@@ -45,7 +45,7 @@ class AdapterConfig(Config):
     success: float | None = Field(default=None, ge=-MAX_FACTOR, le=MAX_FACTOR)
     """Least sum of rewards of an episode that ended and counts as solved; null for the environment's own rule."""
     repeats: bool = True
-    """Whether equal actions give equal steps, which replays need; ``coevo envs check`` finds out."""
+    """True if equal actions give equal steps, which replays need; ``coevo envs check`` tests it."""
     python: InterpreterPath = None
     """Python interpreter of the workers, for packages that conflict with coevo's; it needs numpy and pydantic."""
     simulator: SimulatorConfig = SimulatorConfig()

@@ -104,7 +104,7 @@ class Target:
 
 
 def kind_of(text: str, workspace: Workspace) -> TargetKind:
-    """Whether a text names a URL, a directory or a run.
+    """Kind of target that a text names: a URL, a directory or a run.
 
     Raises:
         CoevoError: it names nothing, or two things.

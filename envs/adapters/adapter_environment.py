@@ -5,6 +5,7 @@ Nothing of a library is imported in this process: its simulator is asked, in a w
 
 import json
 import os
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -83,9 +84,9 @@ class AdapterEnvironment(StatefulEnvironment, Generic[ConfigT]):
             assert self._rows is not None
             self.panels = self._rows.panels
 
+    @abstractmethod
     def program(self) -> Simulator:
         """The simulator that workers get: plain values, since their interpreter may have other packages."""
-        raise NotImplementedError
 
     def open(self, task: Task, key: Key) -> Any:
         """Start an episode in this process, to debug it; runs start theirs in workers."""

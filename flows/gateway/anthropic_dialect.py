@@ -88,7 +88,7 @@ class ToolSpec(WirePart):
 
 
 class ToolChoice(WirePart):
-    """Whether answers may hold calls."""
+    """Permission for answers to hold calls."""
 
     type: Literal["auto", "none"]
     disable_parallel_tool_use: bool | None = None

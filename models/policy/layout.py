@@ -218,7 +218,7 @@ def writes(write: Write, piece: Piece) -> bool:
 
 
 def _blanks(fixed: str, around: str) -> tuple[bool, bool]:
-    """Whether text between two contents holds blanks behind the one, and before the other."""
+    """True where text between two contents holds blanks: behind the first, and before the second."""
     return around.count("\t") > fixed.count("\t"), around.count("\n") > fixed.count("\n")
 
 
