@@ -95,6 +95,23 @@ class BankArm:
     digest: str = ""
 
 
+@dataclass(frozen=True)
+class SampledPanel:
+    """A panel, and what its episodes are played with.
+
+    Attributes:
+        target: the policy.
+        env: the environment.
+        panel: the tasks.
+        arms: banks by name.
+    """
+
+    target: Target
+    env: Environment[Any]
+    panel: Panel
+    arms: Mapping[str, BankArm]
+
+
 def evaluate_samples(
     text: str, settings: TargetSettings, request: SampleRequest, workspace: Workspace
 ) -> dict[str, Any]:
@@ -127,7 +144,7 @@ def evaluate_samples(
         ids = [task.id for task in panel.tasks]
         order = [EpisodeKey(bank, task, n) for task in ids for n in range(request.samples) for bank in arms]
         if missing := [each for each in order if each not in results.ended]:
-            _play(target, env, panel, arms, missing, request, results, scratch)
+            _play(SampledPanel(target, env, panel, arms), missing, request, results, scratch)
         found = figures_of(results.ended, list(arms), ids, request.samples)
         results.finish(order, found)
         return {**question, **found}
@@ -205,16 +222,10 @@ def _question(
 
 
 def _play(
-    target: Target,
-    env: Environment[Any],
-    panel: Panel,
-    arms: Mapping[str, BankArm],
-    missing: Sequence[EpisodeKey],
-    request: SampleRequest,
-    results: ResultFile,
-    scratch: Path,
+    sampled: SampledPanel, missing: Sequence[EpisodeKey], request: SampleRequest, results: ResultFile, scratch: Path
 ) -> None:
     """Play the episodes that are missing, and keep each as it ends."""
+    target, arms, panel = sampled.target, sampled.arms, sampled.panel
     tasks, by_id = {task.id: task for task in panel.tasks}, dict[str, EpisodeKey]()
 
     def attempts(wanted: Sequence[EpisodeKey]) -> Iterator[Attempt]:
@@ -225,7 +236,7 @@ def _play(
 
     with ExitStack() as stack:
         with in_stage("loads the policy"):
-            players = list(_players(target, env, missing, request, scratch, stack))
+            players = list(_players(target, sampled.env, missing, request, scratch, stack))
         stack.enter_context(in_stage(f"{target.name} evaluate"))
         counted = counting(f"{{over}} of {len(missing)} episodes are over")
         counted(over=0)
