@@ -13,7 +13,7 @@ def settings(url, budget=None, **more):
     from coevo.configs.policy_config import EndpointPolicyConfig  # where the root is found, see ``main``
 
     bound = {"tokens": budget} if isinstance(budget, int) else budget
-    fields = {"model": "m", "timeout": 1.0, "concurrency": 8, "budget": bound, **more}
+    fields = {"model": "m", "timeout": 60.0, "concurrency": 8, "budget": bound, **more}
     return EndpointPolicyConfig.model_validate({"type": "endpoint", "url": url, **fields})
 
 

@@ -133,7 +133,7 @@ def test_what_a_reward_does_costs_its_own_episode_alone(path):
 
 
 def test_a_run_goes_on_after_a_hang_within_seconds(path):
-    with closing(made(path, rated("moody", seconds=0.5))) as env:
+    with closing(made(path, rated("moody", seconds=3))) as env:
         tasks = env.sample(4, key("a"))
         assert answered(env, tasks[0], "fine").reward == 1.0
         since = time.monotonic()

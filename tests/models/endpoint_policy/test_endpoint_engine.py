@@ -90,7 +90,7 @@ def test_each_call_has_its_answer_through_refusals_time_outs_and_malformed_answe
         return said(f"{request.body['seed']}") if is_answer else found
 
     with completions(failing) as (url, sent):
-        made = engine(settings(url, timeout=0.5), tmp_path / "calls")
+        made = engine(settings(url, timeout=3), tmp_path / "calls")
         assert [one.text for one in made.generate(requests(150))] == wanted
         expense = made.expense()
         made.close()
@@ -226,10 +226,10 @@ FATAL = {
     "an unknown field": (refused("unknown field seed", 400), {}, "400: unknown field seed"),
     "another address": (Answer(b"", 302, {"Location": "/"}), {}, "correct policy.url"),
     "no completion": (Answer(b"[]"), {"retries": 1}, "no chat completion"),
-    "nothing in time": (HANGS, {"timeout": 0.2}, "nothing within policy.timeout=0.2"),
+    "nothing in time": (HANGS, {"timeout": 2}, "nothing within policy.timeout=2"),
     "too long an answer": (refused("max_tokens is too large: 50 > 32, the maximum of output tokens", 400), {}, "400"),
     "too many tokens of an answer": (refused("too many tokens asked for: 9 completion tokens at most", 400), {}, "400"),
-    "too busy": (refused("busy", 429), {"seconds": 0.3}, "does not answer within policy.seconds=0.3"),
+    "too busy": (refused("busy", 429), {"seconds": 3}, "does not answer within policy.seconds=3"),
 }
 
 
