@@ -18,7 +18,7 @@ from coevo.utilities.extras import extras_named
 if TYPE_CHECKING:
     import pandas as pd
 
-    from coevo.flows.evaluation import Evaluation
+    from coevo.flows.evaluation.panel_evaluation import Evaluation
     from coevo.flows.from_rows import GivenEnvironment
     from coevo.flows.packages.promotion import Promotion
     from coevo.flows.packages.serving import Serving
@@ -173,9 +173,9 @@ def evaluate(
     Raises:
         CoevoError: the revision, the panel or the bank does not exist.
     """
-    from coevo.flows.evaluate_revision import evaluate_revision
-    from coevo.flows.evaluation import EvaluationRequest
-    from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
+    from coevo.flows.evaluation.evaluate_endpoint import evaluate_endpoint
+    from coevo.flows.evaluation.evaluate_revision import evaluate_revision
+    from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
 
     opened, request = workspace_of(workspace), EvaluationRequest(panel, tasks, bank, discovery)
     if endpoint is not None:
@@ -193,14 +193,14 @@ def compare(*references: str, evaluate: bool = False, workspace: WorkspacePath =
         workspace: directory of runs.
 
     Returns:
-        Frame with the columns of ``coevo.flows.history.comparison.Difference``; bounds are over tasks, and missing if
-        the tasks differ.
+        Frame with the columns of ``coevo.flows.evaluation.comparison.Difference``; bounds are over tasks, and missing
+        if the tasks differ.
 
     Raises:
         CoevoError: a reference is malformed or does not exist, or a named revision was not evaluated.
     """
-    from coevo.flows.evaluate_revision import evaluate_panels
-    from coevo.flows.history.comparison import compared, differences
+    from coevo.flows.evaluation.comparison import compared, differences
+    from coevo.flows.evaluation.evaluate_revision import evaluate_panels
 
     opened = workspace_of(workspace)
     return differences(compared(references, opened, partial(evaluate_panels, workspace=opened) if evaluate else None))
@@ -213,8 +213,8 @@ def curves(*references: str, workspace: WorkspacePath = None) -> "pd.DataFrame":
     Raises:
         CoevoError: a reference is malformed or does not exist.
     """
-    from coevo.flows.history import comparison
-    from coevo.flows.history.comparison import sides_of
+    from coevo.flows.evaluation import comparison
+    from coevo.flows.evaluation.comparison import sides_of
 
     return comparison.curves(sides_of(references, workspace_of(workspace)))
 
