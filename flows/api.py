@@ -125,6 +125,25 @@ def log(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
 
 
 @extras_named()
+def episodes(
+    reference: str, *, training: bool = False, failed: bool = False, workspace: WorkspacePath = None
+) -> "pd.DataFrame":
+    """Held-out or training episodes of ``RUN[@N]``: one row per episode, by id, with the reason of each failure.
+
+    Raises:
+        CoevoError: the revision does not exist, was dropped, or keeps no such episodes.
+    """
+    import pandas as pd
+
+    from coevo.flows.history.episodes import COLUMNS, EpisodeFilter, episode_rows
+    from coevo.flows.history.revision_reference import reading
+
+    with reading(reference, workspace_of(workspace)) as opened:
+        rows = episode_rows(opened, EpisodeFilter(training, failed))
+    return pd.DataFrame(rows, columns=COLUMNS).set_index("id")
+
+
+@extras_named()
 def bank(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """Active entries of ``RUN[@N]`` with their counters: one row per entry, by id.
 
