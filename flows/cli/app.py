@@ -21,6 +21,7 @@ from coevo.flows.cli import (
     envs,
     episodes,
     evaluate,
+    explain,
     fsck,
     gateway,
     gc,
@@ -56,7 +57,7 @@ app = typer.Typer(
 )
 PANELS = {
     "Runs": (run, evaluate, ablate, schedule),
-    "History": (inspect, episodes, compare, report, rollback, approve, branch, tag),
+    "History": (inspect, episodes, explain, compare, report, rollback, approve, branch, tag),
     "Workspace": (fsck, gc, remote, serve, doctor),
     "Packages": (package, gateway),
     "Choices": (catalogue, play),
