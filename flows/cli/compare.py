@@ -38,8 +38,9 @@ def compare(
     RUN RECIPE shows the settings of the run that differ from the recipe.
 
     RUN RUN shows the settings that differ, the held-out success of the revisions, and its difference from the first
-    one, paired by task. RUN is the run at its last evaluated revision. RUN@N that was not evaluated is refused, or evaluated with
-    --evaluate. `over tasks`: 95 % interval of the difference over tasks; another seed may differ by more.
+    one, paired by task. RUN is the run at its last evaluated revision. RUN@N that was not evaluated is refused, or
+    evaluated with --evaluate. `over tasks`: 95 % interval of the difference over tasks; another seed may differ by
+    more.
 
     Runs are also compared at equal episodes, tokens or seconds of learning, replays included: at their dearest
     evaluations whose costs differ by at most 5 %. `revisions`, `spent`, `success`: those of the run / of the first run.
