@@ -6,6 +6,8 @@ import re
 import sys
 from collections.abc import Sequence
 from functools import cache
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 from typer import rich_utils
@@ -51,7 +53,6 @@ from coevo.utilities.system_faults import fault
 app = typer.Typer(
     name="coevo",
     help="Train an LLM agent's policy together with its bank of written experience.",
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
@@ -65,8 +66,20 @@ PANELS = {
 """Modules of commands, by their heading in `coevo --help`."""
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        output.line(f"coevo {version('coevo')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _before(context: typer.Context, workspace: WorkspaceOption = None) -> None:
+def _before(
+    context: typer.Context,
+    workspace: WorkspaceOption = None,
+    print_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     # No docstring here: it would replace the program's help.
     if workspace is not None:
         context.with_resource(standing_in(workspace))

@@ -128,6 +128,7 @@ def promote(
 def demote(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Registered model.")],
     trust: TrustOption = None,
+    as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Restore the previous champion, with its policy and bank.
@@ -137,7 +138,8 @@ def demote(
     from coevo.flows.console.trust_prompt import consent_by
     from coevo.flows.packages.promotion import demote as restore
 
-    output.line(f"{restore(model, workspace_at(workspace), consent_by(trust)).name} is champion again")
+    champion = restore(model, workspace_at(workspace), consent_by(trust)).name
+    output.result(as_json, {"champion": champion}, f"{champion} is champion again")
 
 
 @dataclass(frozen=True)
