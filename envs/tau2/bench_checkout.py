@@ -37,8 +37,8 @@ class BenchCheckout:
     Attributes:
         tasks: the authors' tasks by id.
         messages: the authors' module of messages.
-        names: names of the agent's tools.
-        user_names: names of the user's tools.
+        tools: JSON schemas of the agent's tools by name.
+        user_tools: those of the user's.
 
     Raises:
         CoevoError: its modules cannot be imported.
@@ -50,8 +50,8 @@ class BenchCheckout:
         self._domain, self.messages = _module(f"domains.{domain}.environment"), _module("data_model.message")
         self._options = {"policy_type": policy} if domain == "telecom" else {}
         made = self._domain.get_environment(**self._options)
-        self.names = frozenset(made.tools.get_tools())
-        self.user_names = frozenset(made.user_tools.get_tools()) if made.user_tools else frozenset[str]()
+        self.tools = {tool.name: tool.openai_schema["function"] for tool in made.get_tools()}
+        self.user_tools = {tool.name: tool.openai_schema["function"] for tool in _user_tools(made)}
         self._databases = pickle.dumps((made.tools.db, made.user_tools and made.user_tools.db))
         self._evaluators = {
             name: getattr(_module(f"evaluator.evaluator_{module}"), f"{kind}Evaluator")
@@ -92,18 +92,9 @@ class BenchCheckout:
             made.set_state(state.initialization_data, state.initialization_actions, [])
         return made
 
-    def tools(self, made: Any, both: bool) -> dict[str, dict[str, Any]]:
-        """JSON schemas of the agent's tools by name, and those of the user's too where it has ``both``."""
-        every = [*made.get_tools(), *(made.get_user_tools() if both and made.user_tools else ())]
-        return {tool.name: tool.openai_schema["function"] for tool in every}
-
-    def user_tools(self, made: Any) -> list[dict[str, Any]]:
-        """Schemas of the user's tools, as OpenAI's interface wraps them."""
-        return [tool.openai_schema for tool in made.get_user_tools()] if made.user_tools else []
-
-    def scenario(self, task_id: str, tools: bool) -> str:
+    def scenario(self, task_id: str) -> str:
         """Instructions of a model that plays the user of a task."""
-        rules = (self._data / "tau2" / "user_simulator" / GUIDELINES[tools]).read_text(encoding="utf-8")
+        rules = (self._data / "tau2" / "user_simulator" / GUIDELINES[bool(self.user_tools)]).read_text(encoding="utf-8")
         rules = rules.replace("<PERSONA_GUIDELINES>", "")
         return f"{rules}\n\n<scenario>\n{self.tasks[task_id].user_scenario}\n</scenario>"
 
@@ -137,6 +128,10 @@ UNMET = {
     COMMUNICATED: "the customer was not told all that the task needs",
 }
 """Feedback of a part of the reward that is missing."""
+
+
+def _user_tools(made: Any) -> list[Any]:
+    return list(made.get_user_tools()) if made.user_tools else []
 
 
 def _missed(info: Any) -> list[str]:

@@ -67,9 +67,8 @@ class ServiceDesk:
         return episode, episode.begin()
 
     def _facts(self) -> Mapping[str, Any]:
-        found = self._checkout()
-        tools = found.tools(found.environment(), self.solo)
-        return {"guide": found.policy(self.solo), "tools": [*tools.values(), ENDING if self.solo else RESPONDING]}
+        found, end = self._checkout(), ENDING if self.solo else RESPONDING
+        return {"guide": found.policy(self.solo), "tools": [*_tools(found, self.solo).values(), end]}
 
     def _checkout(self) -> BenchCheckout:
         return checkout(*(self.settings[name] for name in ("folder", "domain", "tasks", "policy")))
@@ -78,12 +77,12 @@ class ServiceDesk:
         user = self.settings["user"]
         if user is None:
             return None
-        found, name = self._checkout(), task.data["task"]
-        tools = found.user_tools(found.environment())
+        found = self._checkout()
+        tools = [{"type": "function", "function": tool} for tool in found.user_tools.values()]
         endpoint = ChatEndpoint(
             "the user's model", "env.user.url", user["url"], user["seconds"], user["retries"], self.key
         )
-        return UserModel(user, endpoint, found.scenario(name, bool(tools)), tools, key)
+        return UserModel(user, endpoint, found.scenario(task.data["task"]), tools, key)
 
 
 class ServiceEpisode:
@@ -99,7 +98,7 @@ class ServiceEpisode:
     def __init__(self, found: BenchCheckout, settings: Mapping[str, Any], task_id: str, user: UserModel | None) -> None:
         self._checkout, self._settings, self._task, self._user = found, settings, task_id, user
         self._world = found.started(task_id, user is None)
-        self._tools = found.names | (found.user_names if user is None else frozenset())
+        self._tools = _tools(found, user is None)
         self._messages: list[Any] = []
         self._turns = self._errors = 0
 
@@ -126,7 +125,7 @@ class ServiceEpisode:
         if name == CALCULATE and not _is_quick(arguments):
             return self._told(f"error: {TOO_LONG}", valid=False)
         result = self._called("Assistant", f"call-{self._turns}", name, arguments)
-        return self._told(result.content or "done", valid=not result.error)
+        return self._told(result.content or "done", _fits(arguments, self._tools[name]), result.error)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -165,8 +164,8 @@ class ServiceEpisode:
     def _add(self, kind: str, role: str, **values: Any) -> None:
         self._messages.append(getattr(self._checkout.messages, f"{kind}Message")(role=role, **values))
 
-    def _told(self, told: str, valid: bool) -> Step[None]:
-        told, self._errors = bounded(told, self._settings["longest"]), self._errors + (not valid)
+    def _told(self, told: str, valid: bool, error: bool = False) -> Step[None]:
+        told, self._errors = bounded(told, self._settings["longest"]), self._errors + (error or not valid)
         if self._errors >= self._settings["errors"]:
             return self._cut(f"{told}\ntoo many errors: the task is over", valid)
         if self._turns >= self._settings["steps"]:
@@ -192,6 +191,17 @@ class ServiceEpisode:
         if self._user is None:
             return ()
         return (("user_calls", float(self._user.calls)), ("user_tokens", float(self._user.tokens)))
+
+
+def _tools(found: BenchCheckout, solo: bool) -> dict[str, Mapping[str, Any]]:
+    """JSON schemas of the tools that an agent has, by name."""
+    return {**found.tools, **(found.user_tools if solo else {})}
+
+
+def _fits(arguments: Mapping[str, Any], tool: Mapping[str, Any]) -> bool:
+    """True if the names of the arguments are those of the tool; what a value means, the world decides."""
+    schema = tool.get("parameters", {})
+    return set(schema.get("required", ())) <= set(arguments) <= set(schema.get("properties", ()))
 
 
 def _is_quick(arguments: Mapping[str, Any]) -> bool:
