@@ -38,7 +38,7 @@ class _NoRedirection(HTTPRedirectHandler):
 
 
 @dataclass(frozen=True)
-class ChatEndpoint:
+class CompletionsEndpoint:
     """An endpoint.
 
     Attributes:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from coevo.configs.proxies import reach
 from coevo.configs.rows_config import PLACES, JudgeRewardConfig
-from coevo.envs.rows.endpoint_requests import MAX_RESPONSE_BYTES, ChatEndpoint, EndpointError
+from coevo.envs.rows.endpoint_requests import MAX_RESPONSE_BYTES, CompletionsEndpoint, EndpointError
 from coevo.utilities.errors import CoevoError
 
 ADDRESS = "env.reward: url of the judge"
@@ -42,7 +42,7 @@ class JudgeReply(BaseModel):
 
 def judge_of(config: JudgeRewardConfig, key: str) -> Callable[[str, Mapping[str, Any]], Awaitable[float]]:
     """Coroutine function that asks for the value of an answer to a row; ``key`` is the API key, or empty."""
-    endpoint = ChatEndpoint("the judge", ADDRESS, config.url, config.seconds, config.retries, key)
+    endpoint = CompletionsEndpoint("the judge", ADDRESS, config.url, config.seconds, config.retries, key)
     threads = ThreadPoolExecutor(config.concurrency)
 
     async def judge(answer: str, row: Mapping[str, Any]) -> float:
@@ -99,7 +99,7 @@ def number_in(body: bytes) -> float:
     return float(text)
 
 
-def _asked(config: JudgeRewardConfig, endpoint: ChatEndpoint, text: str) -> float:
+def _asked(config: JudgeRewardConfig, endpoint: CompletionsEndpoint, text: str) -> float:
     """Ask until there is a reply, or no repetition is left; a reply that is no number is not asked for again."""
     body = {
         "model": config.model,

@@ -7,7 +7,7 @@ from typing import Any
 
 from coevo.envs.adapters.episode_parts import bounded, facts_or_refusal, read_json_call
 from coevo.envs.base import Step
-from coevo.envs.rows.endpoint_requests import ChatEndpoint
+from coevo.envs.rows.endpoint_requests import CompletionsEndpoint
 from coevo.envs.rows.python_tools import NO_CALL
 from coevo.envs.tau2.bench_checkout import BenchCheckout, checkout
 from coevo.envs.tau2.user_model import UserBudgetError, UserModel, is_end
@@ -79,7 +79,7 @@ class ServiceDesk:
             return None
         found = self._checkout()
         tools = [{"type": "function", "function": tool} for tool in found.user_tools.values()]
-        endpoint = ChatEndpoint(
+        endpoint = CompletionsEndpoint(
             "the user's model", "env.user.url", user["url"], user["seconds"], user["retries"], self.key
         )
         return UserModel(user, endpoint, found.scenario(task.data["task"]), tools, key)

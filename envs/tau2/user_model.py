@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from coevo.envs.rows.endpoint_requests import MAX_RESPONSE_BYTES, ChatEndpoint
+from coevo.envs.rows.endpoint_requests import MAX_RESPONSE_BYTES, CompletionsEndpoint
 from coevo.records.draws import Key, extend, seed_of
 from coevo.utilities.errors import CoevoError
 
@@ -68,7 +68,7 @@ class UserModel:
     """
 
     settings: Mapping[str, Any]
-    endpoint: ChatEndpoint
+    endpoint: CompletionsEndpoint
     instructions: str
     tools: Sequence[Mapping[str, Any]]
     draws: Key

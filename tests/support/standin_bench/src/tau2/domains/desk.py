@@ -1,4 +1,4 @@
-"""What the domains of the stand-in share: databases of lines, tools of a desk, and tools of a device."""
+"""Parts that the domains of the stand-in share: databases of lines, tools of a desk, and tools of a device."""
 
 import json
 import tomllib
