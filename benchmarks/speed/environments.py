@@ -68,9 +68,7 @@ def run(bench: Bench) -> None:
         return
     found = bench.cell("tau2", desk)
     rate, solved = found["episodes_per_cpu_second"], f"{found['solved']} of {found['tasks']} solved"
-    print(
-        f"{'tau2, telecom solo':28}{rate:>12,.1f} reference episodes per CPU-second (target {MIN_EPISODES}), ", end=""
-    )
+    print(f"{'tau2, telecom solo':28}{rate:>12,.1f} reference episodes per CPU-second ", end="")
     print(f"(target {MIN_EPISODES}), {solved}, {found['solved_empty']} of {found['tasks_empty']} by an empty agent")
 
 
