@@ -7,13 +7,16 @@ from functools import partial
 from itertools import cycle, islice
 from resource import RUSAGE_SELF, getrusage
 from time import process_time
+from typing import Any
 
 import psutil
 
 from benchmarks.bench import Bench, BenchResult
 from coevo.configs.load.load import load_env
+from coevo.configs.rows_config import HELD_OUT
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
+from coevo.envs.tau2 import Tau2
 from coevo.envs.webshop import WebShop
 from coevo.envs.webshop.webshop import first_hit
 from coevo.records.demonstration import Moment, PastTurn
@@ -75,7 +78,8 @@ def run(bench: Bench) -> None:
 def desk() -> BenchResult:
     """Reference episodes of telecom per CPU-second, of this process and its one worker, which has started before."""
     with closing(make(load_env("tau2", ("simulator.workers=1",)))) as env:
-        held_out = env.panel("solo", len(env.domain.splits["held-out"])).tasks
+        assert isinstance(env, Tau2)
+        held_out = env.panel(env.played, len(env.domain.splits[HELD_OUT])).tasks
         tasks = (*env.sample(EXPERT_TASKS, key("environments")), *held_out)
         empty = [env.step([env.start(task)[0]], [ENDING_CALL])[0].success for task in held_out]
         since = _cpu_seconds()
@@ -134,7 +138,7 @@ def _stepped(env: Environment[object], prepared: Sequence[tuple[Task, Sequence[s
                 break
 
 
-def _expert(env: Environment[object], task: Task) -> tuple[bool, bool]:
+def _expert(env: Environment[Any], task: Task) -> tuple[bool, bool]:
     """Success of the expert, and whether it never guessed after its first action."""
     (state, observation), history, free = env.start(task), tuple[PastTurn, ...](), True
     while True:
@@ -176,7 +180,7 @@ def _cpu_seconds() -> float:
     """Seconds of this process and of all that it started and that still run."""
     here = psutil.Process()
     times = [each.cpu_times() for each in (here, *here.children(recursive=True))]
-    return sum(each.user + each.system for each in times)
+    return float(sum(each.user + each.system for each in times))
 
 
 def _cell(name: str) -> str:
