@@ -31,9 +31,9 @@ class UserModelConfig(Config):
     """Seed of the requests' seeds, which differ by task and by number of the request."""
     calls: int = Field(default=60, ge=1, le=10_000)
     """Requests of an episode, after which it is cut: the cost of an episode is bounded by it."""
-    seconds: float = Field(default=60.0, gt=0, le=MAX_SECONDS)
-    """Time limit of a request."""
-    retries: int = Field(default=2, ge=0, le=100)
+    seconds: float = Field(default=20.0, gt=0, le=MAX_SECONDS)
+    """Time limit of a request. An action, with all requests that follow it, has ``simulator.act_seconds``."""
+    retries: int = Field(default=1, ge=0, le=100)
     """Maximum number of times that a request is sent again after a failure; each counts as a request."""
 
 
@@ -75,6 +75,12 @@ class Tau2Config(BenchmarkConfig):
             raise ValueError(f"domain={self.domain} has no solo play: set user.url and user.model, or domain=telecom")
         if self.domain != "telecom" and (self.tasks, self.policy, self.faults) != ("base", "manual", None):
             raise ValueError("tasks, policy and faults are telecom's: leave them out, or set domain=telecom")
+        longest = 0.0 if self.user is None else self.user.seconds * (self.user.retries + 1)
+        if longest > self.simulator.act_seconds:
+            raise ValueError(
+                f"user.seconds and user.retries allow {longest:g} s for one request, more than "
+                f"simulator.act_seconds={self.simulator.act_seconds:g}: raise that, or lower them"
+            )
         return self
 
 

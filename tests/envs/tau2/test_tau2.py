@@ -152,6 +152,18 @@ def test_a_task_that_is_not_ended_is_cut_without_a_reward(opened):
         assert (step.done, step.truncated, step.reward, step.valid) == (True, True, 0.0, True)
 
 
+def test_a_worker_that_dies_loses_its_own_episode_alone(opened):
+    def played(env):
+        states = [env.start(task)[0] for task in env.sample(2, key("a"))]
+        return env.try_step(states, [call("open_line", number="the plug"), call("open_line", number="n1")])
+
+    with opened() as env, served(opened, "hello") as (talking, _):
+        for died, lives in (played(env), played(talking)):
+            assert isinstance(died, EpisodeFailure)
+            assert died.kind == "crash"
+            assert lives.observation == "the line is open"
+
+
 @pytest.mark.parametrize("count", RANDOM_ACTIONS)
 def test_random_actions_never_raise_out_of_a_step(opened, count):
     with opened(errors=10_000, steps=200) as env:
@@ -258,7 +270,7 @@ def test_requests_to_the_user_are_bounded_and_an_episode_beyond_them_is_cut(open
         cut = one(env, state, call("respond", message="yes"))
         assert (cut.done, cut.truncated, cut.reward, cut.scores[0]) == (True, True, 0.0, ("user_calls", 3.0))
         assert len(asked) == 3
-    with served(opened, "hello", refused("busy", 503), calls=3, retries=9) as (env, asked):
+    with served(opened, "hello", refused("busy", 503), calls=3, retries=9, seconds=3.0) as (env, asked):
         (lost,) = env.try_step([env.start(env.sample(1, key(0))[0])[0]], [call("respond", message="yes")])
         assert isinstance(lost, EpisodeFailure)
         assert len(asked) == 3
@@ -353,10 +365,14 @@ def test_code_and_files_that_do_not_fit_are_refused(bench, opened):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"domain": "retail"}, "domain=retail has no solo play: set env|domain=retail has no solo play"),
+        ({"domain": "retail"}, r"domain=retail has no solo play: set user\.url and user\.model, or domain=telecom"),
         (
             {"domain": "airline", "tasks": "small", "user": UserModelConfig(url="http://a:1", model="m")},
             "tasks, policy and faults are telecom's",
+        ),
+        (
+            {"user": UserModelConfig(url="http://a:1", model="m", seconds=30.0, retries=2)},
+            "allow 90 s for one request, more than simulator.act_seconds=60: raise that, or lower them",
         ),
     ],
 )
