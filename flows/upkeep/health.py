@@ -49,7 +49,8 @@ def examine(workspace: Path) -> list[HealthFinding]:
     return [
         _python(),
         *packages(requirements("train")),
-        _environments(),
+        _environments(downloaded=False),
+        _environments(downloaded=True),
         _torch(),
         _git(),
         _cores(),
@@ -90,11 +91,13 @@ def _satisfied(requirement: Requirement) -> bool:
     return found is not None and requirement.specifier.contains(found, prereleases=True)
 
 
-def _environments() -> HealthFinding:
-    """Environments whose packages are missing; that is no problem of a machine."""
-    remedies = {name: each.remedy for name, each in SHIPPED.items() if each.remedy}
-    ready = f"{len(SHIPPED) - len(remedies)} of {len(SHIPPED)} ready"
-    return HealthFinding("environments", "; ".join([ready, *(f"{name}: {how}" for name, how in remedies.items())]))
+def _environments(downloaded: bool) -> HealthFinding:
+    """Environments whose packages, or whose download, is missing; that is no problem of a machine."""
+    asked = {name: each for name, each in SHIPPED.items() if bool(each.variable) == downloaded}
+    remedies = {name: each.remedy for name, each in asked.items() if each.remedy}
+    ready = f"{len(asked) - len(remedies)} of {len(asked)} ready"
+    name = "benchmarks" if downloaded else "environments"
+    return HealthFinding(name, "; ".join([ready, *(f"{name}: {how}" for name, how in remedies.items())]))
 
 
 def _torch() -> HealthFinding:
