@@ -145,7 +145,7 @@ class Retriever:
 
 
 class BankReader(Retriever):
-    """A revision of a bank, read-only (``StandaloneBank.at``).
+    """A revision of a bank, read-only (``BankHistory.at``).
 
     Args:
         content: of the revision.
