@@ -12,7 +12,7 @@ from shlex import join
 from coevo.configs.load.load import change, validate
 from coevo.configs.placement_config import MachinesPlacement, SeparatePlacement, SharedPlacement
 from coevo.configs.policy_config import ScratchPolicyConfig
-from coevo.configs.rollout.engine_config import TransformersEngineConfig, VllmEngineConfig, indices_of, width_of
+from coevo.configs.rollout.rollout_config import TransformersEngineConfig, VllmEngineConfig, indices_of, width_of
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine, named
 from coevo.models.capacity.model_shape import ModelShape, shape_of

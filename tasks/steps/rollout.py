@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from coevo.models.rewards.rewards import unrewarded
 from coevo.records.episode import Episode, played
 from coevo.records.metric_names import UNREWARDED
-from coevo.tasks.iteration.batch import measured, play, play_slots, tasks_of
+from coevo.tasks.iteration.batch import measured, play, play_slots, tasks_of, treatment_groups, with_revisited
 from coevo.tasks.iteration.prefetch import awaited, staleness
-from coevo.tasks.iteration.trial_groups import treatment_groups, with_revisited
 from coevo.tasks.pending_revision import PlayedBatch, Result, apart, cost
 from coevo.tasks.play.episode_metrics import check_losses, outcome_metrics, report_losses, spread, unusable_metrics
 from coevo.tasks.play.treatment_groups import TaskBatch

@@ -56,7 +56,7 @@ def test_internalization(workspace):
         "evaluation.internalization=1",
         "evaluation.every=1",
     )
-    kills = ("coevo.tasks.steps.internalize:_play@2", "coevo.tasks.iteration.held_out:play_panel@2+")
+    kills = ("coevo.tasks.steps.evaluate:_play@2", "coevo.tasks.iteration.held_out:play_panel@2+")
     *_, last = survived(workspace, "internalization", settings, *kills)
     folder = "bank/internalization/seen-houses"
     assert last["metrics"].keys() >= {

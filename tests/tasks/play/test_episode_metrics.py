@@ -20,7 +20,7 @@ from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics, report_losses
 from coevo.tasks.play.play import Player
 from coevo.tasks.play.slots import RolloutPlan, Slots
-from coevo.tasks.steps.advantage import shape
+from coevo.tasks.steps.policy_steps import shape
 from coevo.tasks.steps.rollout import rollout, sample
 from coevo.utilities.errors import CoevoError
 

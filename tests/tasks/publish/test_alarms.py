@@ -24,8 +24,8 @@ from coevo.records.writing import Question, Reply
 from coevo.tasks.play.episode_metrics import unusable_metrics
 from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.revision_page import page
-from coevo.tasks.steps.advantage import _streak, nothing_to_compare
 from coevo.tasks.steps.bank_steps import idle_firings
+from coevo.tasks.steps.policy_steps import _streak, nothing_to_compare
 
 CUT = replace(turn().completion, finished=False)
 
