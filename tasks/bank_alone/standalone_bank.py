@@ -21,7 +21,7 @@ from coevo.memory.validate import shortened
 from coevo.records.entry import Entry
 from coevo.tasks.bank_alone.bank_reader import BankContent, BankReader, active_entry, require_k
 from coevo.tasks.bank_alone.bank_revisions import BankRevision
-from coevo.tasks.bank_alone.bank_store import MOST_WAITING, BankFullError, BankStore, UndecidedItems, WaitingQuota
+from coevo.tasks.bank_alone.bank_store import MAX_WAITING, BankFullError, BankStore, UndecidedItems, WaitingQuota
 from coevo.tasks.bank_alone.chat_trajectory import ChatTrajectory, checked_trajectory
 from coevo.tasks.bank_alone.new_lesson import LessonText, ScopeName, read_lessons
 from coevo.utilities.errors import CoevoError, counted, unknown
@@ -269,8 +269,8 @@ class StandaloneBank(BankReader):
             if quota is not None:
                 scopes = [*self._store.scopes_of(waiting), *(str(each.scope) for each in checked)]
                 quota.require(scopes, "trajectories")
-            if len(waiting) + len(checked) > MOST_WAITING:
-                raise BankFullError(f"more than {MOST_WAITING} trajectories would wait: call write first")
+            if len(waiting) + len(checked) > MAX_WAITING:
+                raise BankFullError(f"more than {MAX_WAITING} trajectories would wait: call write first")
             names = self._store.trajectories.write(now.revision.number + 1, checked)
             change, note = BankChange(stats=_counted(now.stats, episodes)), counted(len(names), "new attempt")
             self._store.commit(now, "record", note, change, UndecidedItems(trajectories=(*waiting, *names)))
@@ -355,8 +355,8 @@ class StandaloneBank(BankReader):
         fresh = [entry for entry in lessons if entry.id not in waits]
         if fresh and quota is not None:
             quota.require([entry.scope for entry in (*waiting, *fresh)], "candidates")
-        if len(waiting) + len(fresh) > MOST_WAITING:
-            raise BankFullError(f"more than {MOST_WAITING} candidates would wait: call learn first")
+        if len(waiting) + len(fresh) > MAX_WAITING:
+            raise BankFullError(f"more than {MAX_WAITING} candidates would wait: call learn first")
         return fresh
 
 

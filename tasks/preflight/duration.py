@@ -192,9 +192,9 @@ def _urls(engine: EngineConfig) -> str:
     return f"[{','.join(urls)}]" if urls else ""
 
 
-FACTOR, LEAST = 3.0, 10.0
+LATE_FACTOR, LATE_S = 3.0, 10.0
 """A stage is off if it takes so many times its forecast, which is rough, and so many seconds more."""
-BUSY = 1.5
+BUSY_LOAD_PER_CORE = 1.5
 """Load per usable core from which on other work is a reason."""
 
 
@@ -249,7 +249,7 @@ def late(spent: Mapping[str, float], wanted: Mapping[str, float], reasons: str) 
     """Lines about stages that took far longer than their forecast."""
     for stage, forecast in wanted.items():
         took = spent.get(stage, 0.0)
-        if took > FACTOR * forecast and took > forecast + LEAST:
+        if took > LATE_FACTOR * forecast and took > forecast + LATE_S:
             known = reasons or "the reason is not known: compare with `coevo run --dry-run` on the idle machine"
             yield f"{stage} took {took:.0f} s, its forecast is {forecast:.1f} s: {known}"
 
@@ -258,5 +258,5 @@ def why(threads: int, cores: int, load: float) -> Iterator[str]:
     """Reasons why stages take longer than their forecast, as far as they can be seen."""
     if threads > cores:
         yield f"rollout.engine.threads={threads} share {cores} usable cores"
-    if load > BUSY * cores:
+    if load > BUSY_LOAD_PER_CORE * cores:
         yield f"the machine is busy (load {load:.1f} on {cores} usable cores)"
