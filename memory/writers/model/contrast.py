@@ -36,12 +36,12 @@ class ModelContrast:
         a success. The model sees the present bank as well.
         """
         found = answers(evidence.ask, [self._prompted(cluster, evidence) for cluster in self._chosen(evidence)])
-        candidates = [
+        read = [
             LessonCandidate(answer, lesson, entry(lesson, self._key(lesson.attempt.episode.task), evidence.revision))
             for answer in found
             for lesson in lessons(answer, self._config.lessons)
         ]
-        entries = joined(candidates)
+        entries = joined(read)
         fresh = [each for each in entries.values() if each.id not in evidence.library.row_of]
         candidates = tuple(fresh[: self._config.candidates])
         known = {"contrast_lessons": float(len(entries)), "contrast_known": float(len(entries) - len(fresh))}
@@ -50,7 +50,7 @@ class ModelContrast:
             worth(candidates, evidence.episodes),
             counts=counts(found) | known,
             rejects=rejects_of(found),
-            writer_answers=writer_answers(found, candidates),
+            writer_answers=writer_answers(found, read),
         )
 
     def _chosen(self, evidence: Evidence) -> Iterator[Sequence[Episode]]:
