@@ -29,8 +29,8 @@ from coevo.tasks.iteration.paired_replay import in_force
 from coevo.tasks.pending_revision import PlayedBatch, Position
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.retrieve import NOTHING, Experience, Retrieved, assign_clusters, link_answers, sees
-from coevo.tasks.play.slots import RolloutPlan
 from coevo.tasks.play.treatment_groups import TaskBatch, TreatmentGroups
+from coevo.tasks.play.vectorised_environments import RolloutPlan
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name
 
@@ -45,7 +45,7 @@ def play(session: Session, at: Position, batch: TaskBatch, seen: Experience) -> 
     return session.parts.player.play([_attempt(session, at, *each) for each in shown])
 
 
-def play_slots(session: Session, turns: int, seen: Experience) -> list[Episode]:
+def play_vectorised(session: Session, turns: int, seen: Experience) -> list[Episode]:
     """So many turns of each parallel environment; parts of episodes in the order (slot, time)."""
 
     def fresh(slot: int, number: int) -> Attempt:
@@ -56,7 +56,8 @@ def play_slots(session: Session, turns: int, seen: Experience) -> list[Episode]:
     def show(attempt: Attempt) -> Attempt:
         return replace(attempt, entries=seen.of_task(attempt.task), recall=partial(seen.of_step, attempt.task))
 
-    return session.slots.play(session.parts.player, RolloutPlan(session.config.rollout.tasks, turns, fresh, show))
+    plan = RolloutPlan(session.config.rollout.tasks, turns, fresh, show)
+    return session.environments.play(session.parts.player, plan)
 
 
 def ids_of(session: Session, at: Position, tasks: Sequence[Task]) -> list[str]:
