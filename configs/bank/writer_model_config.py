@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
 
 from coevo.configs.base import MAX_FACTOR, MAX_PROCESSES, MAX_SECONDS, MAX_TOKENS, Config, FromAnywhere
-from coevo.configs.rollout.engine_config import EngineConfig, TransformersEngineConfig
+from coevo.configs.rollout.rollout_config import EngineConfig, TransformersEngineConfig
 from coevo.configs.trust_settings import Trusted
 
 TOTAL = 10**15

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coevo.flows.bank_server.bank_tokens import Grant
 from coevo.memory.validate import shortened
-from coevo.tasks.bank_alone.bank_reader import MOST_RESULTS
+from coevo.tasks.bank_alone.bank_reader import MAX_RESULTS
 from coevo.tasks.bank_alone.bank_store import BankFullError, BusyError, DirectoryError, WaitingQuota
 from coevo.tasks.bank_alone.chat_trajectory import ChatTrajectory
 from coevo.tasks.bank_alone.standalone_bank import open_bank
@@ -56,7 +56,7 @@ class RecallRequest(BankRequest):
 
     query: str = Field(max_length=MAX_QUERY_CHARS, description="The task or question, in words.")
     scope: ScopeField = Field(default=None, description="Names of user, agent and task; by default those of the token.")
-    k: int | None = Field(default=None, ge=0, le=MOST_RESULTS, description="Most lessons; by default the server's.")
+    k: int | None = Field(default=None, ge=0, le=MAX_RESULTS, description="Most lessons; by default the server's.")
 
 
 class SeenEpisode(BankRequest):

@@ -25,8 +25,8 @@ from coevo.utilities.extras import requirements
 from coevo.utilities.free_space import free
 
 OLDEST_GIT = Version("2.32")
-LEAST_MEMORY = 3.0
-LEAST_DISK = 2.0
+MIN_MEMORY_GIB = 3.0
+MIN_DISK_GIB = 2.0
 GIB = 2**30
 
 
@@ -122,13 +122,15 @@ def _cores() -> HealthFinding:
 
 def _memory() -> HealthFinding:
     left = psutil.virtual_memory().available / GIB
-    remedy = _unless(left >= LEAST_MEMORY, f"a run takes {LEAST_MEMORY:.0f} GiB: close something")
+    remedy = _unless(left >= MIN_MEMORY_GIB, f"a run takes {MIN_MEMORY_GIB:.0f} GiB: close something")
     return HealthFinding("memory", f"{left:.1f} GiB free", remedy)
 
 
 def _disk(workspace: Path) -> HealthFinding:
     there = free(workspace) / GIB
-    remedy = _unless(there >= LEAST_DISK, f"a run takes {LEAST_DISK:.0f} GiB: free some, or name another --workspace")
+    remedy = _unless(
+        there >= MIN_DISK_GIB, f"a run takes {MIN_DISK_GIB:.0f} GiB: free some, or name another --workspace"
+    )
     return HealthFinding("disk", f"{there:.1f} GiB free", remedy)
 
 

@@ -18,7 +18,7 @@ from support.endpoint import is_one_line, post, streamed
 
 import coevo
 from coevo.flows.bank_server import bank_service
-from coevo.tasks.bank_alone.bank_store import MOST_WAITING
+from coevo.tasks.bank_alone.bank_store import MAX_WAITING
 
 ANN, BOB = {"user": "ann"}, {"user": "bob"}
 SECRET = {"ann": "the heirloom is behind the clock", "bob": "the ledger is under the floor"}
@@ -187,13 +187,13 @@ def test_one_name_does_not_take_the_waiting_places_of_another(server, bank, path
         assert status == 422 and f"more than {most} " in answer["message"]
     assert server.ask(path, body(1, most), user="ann")[0] == 200
     assert server.ask(path, body(most), user="bob")[0] == 200
-    free = MOST_WAITING - len(bank.candidates()) - len(bank.trajectories())
+    free = MAX_WAITING - len(bank.candidates()) - len(bank.trajectories())
     assert server.ask(path, body(free, most))[0] == 200
     before = bank.revision
     for names in ({"user": "eve"}, {}):
-        status, answer = server.ask(path, body(1, MOST_WAITING), **names)
+        status, answer = server.ask(path, body(1, MAX_WAITING), **names)
         assert status == 503 and re.search(r"\d", answer["message"]) is None
-    assert server.ask(path, body(1, MOST_WAITING), user="ann")[0] == 422 and bank.revision == before
+    assert server.ask(path, body(1, MAX_WAITING), user="ann")[0] == 422 and bank.revision == before
     assert server.ask("/propose", {"lessons": [SECRET["ann"]]}, user="ann") == (200, {"candidates": []})
 
 

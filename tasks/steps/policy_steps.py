@@ -1,7 +1,11 @@
-"""Rewards of an iteration's episodes, and advantages of their tokens, by the configured estimator."""
+"""Steps of the policy: rewards of an iteration's episodes, advantages of their tokens, and the update by both.
+
+The update is that of CoEvo-RL Algorithm 1, line 6; the engine gets its weights.
+"""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +17,14 @@ from coevo.models.advantages import estimate
 from coevo.models.advantages.groups import zero_variance
 from coevo.models.advantages.trajectory import Trajectory, roundings, totals
 from coevo.models.losses.policy_loss import kl_penalties
+from coevo.models.losses.writer_loss import advantages
 from coevo.models.rewards import reward
 from coevo.models.rewards.rewards import Rewards
-from coevo.models.trainer.samples import write_turns
+from coevo.models.trainer.samples import write_answers, write_samples, write_turns
 from coevo.records.arrays import Floats
 from coevo.records.episode import Episode, Turn
 from coevo.records.metric_names import STREAK
+from coevo.tasks.iteration.prefetch import check_fresh, playing_ahead
 from coevo.tasks.iteration.reflect import reflected
 from coevo.tasks.pending_revision import Result, Shaped, Targets
 from coevo.tasks.placement import make_room
@@ -192,3 +198,62 @@ def shape(session: Session, episodes: Sequence[Episode]) -> Result[Shaped]:
     worth = sum(episode.shaped for episode in shaped.episodes) / len(shaped.episodes)
     shaping = {f"policy/reward/{part_name(update.reward.type)}": worth, **rewards.metrics}
     return Result(shaped, {**progress.metrics, **shaping}, spent=progress.spent)
+
+
+@stage("update")
+def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> Result[None]:
+    """One update of policy and critic, or of the critic alone; afterwards the engine plays with the new weights.
+
+    Until then it has the old ones, with which the next batch may be played meanwhile.
+    """
+    trainer, config = session.parts.trainer, session.config.update
+    assert trainer is not None
+    assert config is not None
+    staging, ahead = session.stores.paths.staging, session.config.rollout.ahead
+    if ahead:
+        check_fresh(episodes, session.iteration, ahead)
+    batch = staging / "batch.parquet"
+    counts = write_samples(batch, episodes, targets.advantages, targets.values)
+    make_room(session.config, session.parts.player.engine)
+    with playing_ahead(session):
+        if session.due.critic_alone():
+            report = trainer.update_critic(batch, session.key("update"))
+        else:
+            report = trainer.update(batch, session.key("update"), _answers(session, config))
+        trainer.save(staging / "policy", staging / "optimizer")
+    closeness = session.parts.player.engine.load(staging / "policy")
+    metrics = {"policy/update/groups": float(counts.groups), "policy/update/skipped_groups": float(counts.skipped)}
+    if "loss" in report.metrics:
+        metrics[f"policy/loss/{part_name(config.loss.aggregation)}"] = report.metrics["loss"]
+    named = {_name(name): value for name, value in report.metrics.items()}
+    rates = {name: value for name, value in named.items() if "second" in name}
+    rates |= {f"policy/weights/{name}": value for name, value in closeness.items()}
+    metrics |= _rewards(session)
+    return Result(None, metrics | {name: value for name, value in named.items() if name not in rates}, rates)
+
+
+def _answers(session: Session, config: UpdateConfig) -> Path | None:
+    """File with the answers that train the writer in this update; None without any."""
+    writing = session.parts.writing
+    if config.writer is None or writing is None or not writing.rewarded:
+        return None
+    path = session.stores.paths.staging / "answers.parquet"
+    write_answers(path, [answer.drawn for answer in writing.rewarded], advantages(writing.rewarded, config.writer))
+    return path
+
+
+def _rewards(session: Session) -> dict[str, float]:
+    """Mean reward of the answers' parts in this update, which is done with them; empty without any."""
+    writing = session.parts.writing
+    if writing is None or not writing.rewarded:
+        return {}
+    rewards, writing.rewarded = [part.reward for answer in writing.rewarded for part in answer.credits], []
+    return {"policy/writer/reward": sum(rewards) / max(1, len(rewards))}
+
+
+def _name(name: str) -> str:
+    """Full name of a metric of the trainer."""
+    for part in ("critic", "writer"):
+        if name.startswith(f"{part}_"):
+            return f"policy/{part}/{name.removeprefix(f'{part}_')}"
+    return f"policy/update/{name}"

@@ -10,7 +10,7 @@ from support.player import environment, player
 from coevo.records.draws import extend, key
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.play import Player
-from coevo.tasks.play.slots import RolloutPlan, Slots
+from coevo.tasks.play.vectorised_environments import RolloutPlan, VectorisedEnvironments
 
 
 def attempt(update, slot, number):
@@ -32,7 +32,7 @@ def updates(slots, count, player=player, **settings):
 
 @pytest.mark.parametrize("turns", [1, 2, 7])
 def test_what_was_cut_and_went_on_is_what_is_played_in_one_go(turns):
-    slots = Slots()
+    slots = VectorisedEnvironments()
     finished = {e.id: e for _, ended in updates(slots, 12 // turns + 1, turns=turns) for e in ended}
     started = [attempt(u, slot, n) for u in range(12 // turns + 1) for slot in range(3) for n in range(7)]
     alone = {e.id: e for e in player().play([it for it in started if it.id in finished])}
@@ -48,7 +48,7 @@ def test_what_was_cut_and_went_on_is_what_is_played_in_one_go(turns):
 
 @pytest.mark.parametrize("turns", [1, 3])
 def test_every_slot_plays_the_same_turns_and_every_turn_is_in_one_part(turns):
-    slots, seen = Slots(), defaultdict(list)
+    slots, seen = VectorisedEnvironments(), defaultdict(list)
     for parts, _ in updates(slots, 8, turns=turns):
         assert sum(len(part.turns) for part in parts) == 3 * turns
         assert sum(bool(part.following) for part in parts) == len(slots.running) == len(slots.earlier)
@@ -63,7 +63,7 @@ def test_every_slot_plays_the_same_turns_and_every_turn_is_in_one_part(turns):
 
 
 def test_the_prompt_beyond_a_cut_is_the_first_of_the_next_part():
-    slots = Slots()
+    slots = VectorisedEnvironments()
     first = {part.id: part for part in slots.play(player(), plan(0, turns=1))}
     slots.finish(list(first.values()))
     later = [part for part in slots.play(player(), plan(1, turns=1)) if part.start]
@@ -73,7 +73,7 @@ def test_the_prompt_beyond_a_cut_is_the_first_of_the_next_part():
 
 def test_the_turn_limit_ends_an_episode_and_nothing_follows():
     short = Player(player().env, player().context, player().engine, max_turns=3)
-    slots, ended = Slots(), []
+    slots, ended = VectorisedEnvironments(), []
     for _, finished in updates(slots, 4, player=lambda: short, turns=2):
         ended += finished
     assert {len(episode.turns) for episode in ended} <= {1, 2, 3}
@@ -81,7 +81,7 @@ def test_the_turn_limit_ends_an_episode_and_nothing_follows():
 
 
 def test_experience_is_that_of_the_update():
-    slots, lesson = Slots(), entry("lotus mug in safe")
+    slots, lesson = VectorisedEnvironments(), entry("lotus mug in safe")
     slots.finish(slots.play(player(), plan(0, turns=1)))
     told = slots.play(player(), plan(1, turns=1, show=lambda it: replace(it, entries=(lesson,))))
     assert any(part.start for part in told)
@@ -89,7 +89,7 @@ def test_experience_is_that_of_the_update():
 
 
 def test_an_attempt_whose_slot_there_is_no_more_is_given_up():
-    slots = Slots()
+    slots = VectorisedEnvironments()
     slots.finish(slots.play(player(), plan(0, turns=1)))
     lost = slots.running[2].attempt.id
     parts = slots.play(player(), plan(1, slots=2, turns=1))

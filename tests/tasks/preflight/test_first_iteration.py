@@ -7,9 +7,9 @@ from support.batches import batch
 
 from coevo.configs.load.load import load_recipe
 from coevo.models.capacity.devices import GIB, Device, Machine
-from coevo.tasks.preflight import notices, pace
+from coevo.tasks.preflight import duration, notices
+from coevo.tasks.preflight.duration import foreseen, late, report_pace, why
 from coevo.tasks.preflight.notices import crowded
-from coevo.tasks.preflight.pace import foreseen, late, report_pace, why
 
 MACHINE = Machine((), Device("cpu", 8 * GIB, 5e10, 2e10))
 CONFIG = load_recipe("homerules-coevo-rl")
@@ -77,9 +77,9 @@ def test_a_session_compares_its_first_iteration_once_and_without_the_start_of_it
         ),
         stores=SimpleNamespace(paths=SimpleNamespace(root=tmp_path), reporter=SimpleNamespace(warn=said.append)),
     )
-    monkeypatch.setattr(pace, "here", lambda directory: MACHINE)
-    monkeypatch.setattr(pace.os, "getloadavg", lambda: (9.0, 9.0, 9.0))
-    monkeypatch.setattr(pace, "usable_cores", lambda: 2)
+    monkeypatch.setattr(duration, "here", lambda directory: MACHINE)
+    monkeypatch.setattr(duration.os, "getloadavg", lambda: (9.0, 9.0, 9.0))
+    monkeypatch.setattr(duration, "usable_cores", lambda: 2)
     report_pace(session)
     report_pace(session)
     (line,) = said

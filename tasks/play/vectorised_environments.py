@@ -1,7 +1,7 @@
-"""Parallel environments that continue across updates (Context-lite section 4.1, early trajectory truncation).
+"""Vectorised environments that continue across updates (Context-lite section 4.1, early trajectory truncation).
 
-A slot holds one attempt. When that is over, the slot starts the next one at once; when the update's turns are used up,
-the attempt is cut, and continues in the next update.
+Each has a slot, which holds one attempt. When that is over, the slot starts the next one at once; when the update's
+turns are used up, the attempt is cut, and continues in the next update.
 
 Unfinished episodes are an artifact of a revision: ``unfinished/episodes.parquet`` has a row per slot whose attempt
 continues, the columns of an episode and the other inputs of its next turn. The environment's state is not stored;
@@ -38,19 +38,19 @@ class RolloutPlan:
     """Rollout of one update.
 
     Attributes:
-        slots: number of parallel environments.
+        environments: their number.
         turns: turns per environment.
         draw: creates new attempts, without experience.
         show: adds experience to new and to continued attempts.
     """
 
-    slots: int
+    environments: int
     turns: int
     draw: DrawAttempt
     show: Show
 
 
-class Slots:
+class VectorisedEnvironments:
     """Attempts that continue across updates.
 
     Attributes:
@@ -65,7 +65,7 @@ class Slots:
     def play(self, player: Player, plan: RolloutPlan) -> list[Episode]:
         """Play the turns of one update; return parts of episodes in the order of slots, then of time."""
         self._take_up(player, plan)
-        return player.paced(partial(self._loop, player, plan), range(plan.slots))
+        return player.paced(partial(self._loop, player, plan), range(plan.environments))
 
     def _loop(self, player: Player, plan: RolloutPlan, slots: Sequence[int], halted: Event) -> list[Episode]:
         parts: dict[int, list[Episode]] = {slot: [] for slot in slots}
@@ -101,7 +101,7 @@ class Slots:
 
     def _take_up(self, player: Player, plan: RolloutPlan) -> None:
         """Continue attempts with this update's experience; drop those whose slot no longer exists."""
-        dropped = [self.running.pop(slot) for slot in sorted(self.running) if slot >= plan.slots]
+        dropped = [self.running.pop(slot) for slot in sorted(self.running) if slot >= plan.environments]
         player.release(dropped)
         for live in dropped:
             self.earlier.pop(live.attempt.id)
@@ -151,14 +151,14 @@ class Unfinished:
     episode: Episode
 
 
-def write_unfinished(slots: Slots, staging: Path) -> None:
+def write_unfinished(environments: VectorisedEnvironments, staging: Path) -> None:
     """Stage unfinished episodes for the commit, by slot; the table is empty if none continues."""
     directory = staging / FOLDER
     directory.mkdir(parents=True)
-    lives = [slots.running[slot] for slot in sorted(slots.running)]
-    table = episodes_to_table(slots.earlier[live.attempt.id] for live in lives)
+    lives = [environments.running[slot] for slot in sorted(environments.running)]
+    table = episodes_to_table(environments.earlier[live.attempt.id] for live in lives)
     columns = {
-        "slot": sorted(slots.running),
+        "slot": sorted(environments.running),
         "stage": [live.attempt.stage for live in lives],
         "key": [json.dumps(live.attempt.key) for live in lives],
         "observation": [live.observation for live in lives],
@@ -187,14 +187,14 @@ def forked(unfinished: Unfinished, revision: int) -> Unfinished:
     return replace(unfinished, stage=stage, key=key, episode=replace(episode, id=name))
 
 
-def take_up(slots: Slots, env: Environment[object], unfinished: Unfinished) -> None:
+def take_up(environments: VectorisedEnvironments, env: Environment[object], unfinished: Unfinished) -> None:
     """Continue an episode in its slot.
 
     Raises:
         CoevoError: the environment answers the recorded actions differently.
     """
-    slots.running[unfinished.slot] = replayed(env, unfinished)
-    slots.earlier[unfinished.episode.id] = unfinished.episode
+    environments.running[unfinished.slot] = replayed(env, unfinished)
+    environments.earlier[unfinished.episode.id] = unfinished.episode
 
 
 def replayed(env: Environment[object], unfinished: Unfinished) -> Running:
