@@ -55,7 +55,7 @@ def compare(
         raise CoevoError("--json, --csv and --latex cannot be combined: choose one of them")
     workspace = workspace_at(directory)
     if len(references) == 2 and _is_recipe(references[1], workspace):
-        _print_recipe(*references, workspace, as_json)
+        _print_recipe(references[0], references[1], workspace, as_json)
         return
     option = workspace_option(workspace)
     found = compared(

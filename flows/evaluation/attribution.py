@@ -154,7 +154,8 @@ def explain(reference: str, request: EvaluationRequest, workspace: Workspace) ->
     panel = played[0][0].panel.name
     causes = [*_held_out_causes(played, names, panel, has_bank), *drawn]
     return Explanation(
-        *names,
+        names[0],
+        names[1],
         (old.metrics.get("agent/success/train"), new.metrics.get("agent/success/train")),
         _chance(old, new),
         panel,
