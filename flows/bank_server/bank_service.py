@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from coevo.flows.bank_server.bank_tokens import Grant
 from coevo.memory.validate import shortened
@@ -269,13 +269,6 @@ class BankService:
         for report in reports:
             report.done = True
         return True
-
-
-def first_mistake(error: ValidationError) -> str:
-    """The first mistake of a request, in a line."""
-    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    where = ".".join(str(part) for part in problem["loc"])
-    return f"{where}: {problem['msg']}".removeprefix(": ")
 
 
 def _quota(grant: Grant) -> WaitingQuota | None:

@@ -15,9 +15,8 @@ from starlette.routing import Route
 
 from coevo.flows.endpoint.model import VERSION, Model, UnfitError
 from coevo.flows.endpoint.origin_guard import Guard, Hosts, answer_of, refusal
-from coevo.flows.endpoint.request_body import body_of, require_json
+from coevo.flows.endpoint.request_body import body_of, first_mistake, require_json
 from coevo.flows.endpoint.request_limits import Limits
-from coevo.utilities.errors import nearest
 
 TURN = 32
 """Bytes that a turn counts in addition to its text."""
@@ -155,7 +154,7 @@ def question(body: bytes, limits: Limits) -> ModelInput:
         rows = ROWS.validate_python(_rows(given, limits.rows))
         params = Params.model_validate({} if given.get("params") is None else given["params"])
     except ValidationError as error:
-        raise refusal(422, _first(error)) from None
+        raise refusal(422, first_mistake(error, TurnRow, Params, Split)) from None
     except ValueError as error:
         raise refusal(422, f"not JSON: {error}") from None
     _check_sizes(rows, limits.text)
@@ -178,12 +177,3 @@ def _rows(given: Any, most: int) -> Any:
     if isinstance(listed, list) and len(listed) > most:
         raise refusal(413, f"{len(listed)} rows: at most {most}")
     return Split.model_validate(sent).rows() if found == ["dataframe_split"] else sent
-
-
-def _first(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    where, said = [str(part) for part in problem["loc"]], problem["msg"]
-    if problem["type"] == "extra_forbidden":
-        fields = {*TurnRow.model_fields, *TurnFields.model_fields, *Params.model_fields, *Split.model_fields}
-        said = f"no such field.{nearest(where[-1], fields)}"
-    return f"{'.'.join(where)}: {said}".removeprefix(": ")

@@ -31,9 +31,9 @@ from starlette.routing import Route
 
 from coevo.flows.endpoint.origin_guard import Guard, Hosts, bearer_of, refusal
 from coevo.flows.endpoint.request_body import body_of
-from coevo.flows.gateway.anthropic_dialect import Anthropic
-from coevo.flows.gateway.dialect import ChatCall, ChatReply, Dialect, Stamp, WirePart, body_as
-from coevo.flows.gateway.openai_dialect import OpenAI
+from coevo.flows.endpoint.anthropic_dialect import Anthropic
+from coevo.flows.endpoint.dialect import ChatCall, ChatReply, Dialect, Stamp, WirePart, body_as
+from coevo.flows.endpoint.openai_dialect import OpenAI
 from coevo.tasks.gateway.chat_agent import ChatAgent, ChatAnswer, Prompted, PromptTooLongError
 from coevo.tasks.gateway.gateway_session import FullError, GatewaySession, OverError, Sessions
 from coevo.tasks.gateway.session_store import SessionOutcome, SessionTask

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from coevo.flows.endpoint.origin_guard import refusal
-from coevo.flows.gateway.dialect import (
+from coevo.flows.endpoint.dialect import (
     ANSWERS,
     CALL_ID,
     MESSAGES,

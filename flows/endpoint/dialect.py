@@ -8,9 +8,10 @@ from typing import Any, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from coevo.flows.endpoint.origin_guard import refusal
+from coevo.flows.endpoint.request_body import first_mistake
 from coevo.models.policy.message_prompts import check_messages
 from coevo.tasks.gateway.chat_agent import ChatAnswer, ChatRequest
-from coevo.utilities.errors import CoevoError, nearest
+from coevo.utilities.errors import CoevoError
 
 MESSAGES, TOOLS, ANSWERS, STOPS = 2048, 128, 16, 16
 """Maximum messages, tools, answers and stops of a call."""
@@ -141,11 +142,7 @@ def body_as(form: type[FormT], body: bytes) -> FormT:
     try:
         return form.model_validate_json(body)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where, said = [str(part) for part in problem["loc"]], problem["msg"]
-        if problem["type"] == "extra_forbidden" and len(where) == 1:
-            said = f"the gateway has no such field.{nearest(where[0], form.model_fields)}"
-        raise refusal(422, f"{'.'.join(where)}: {said}".removeprefix(": ")) from None
+        raise refusal(422, first_mistake(error, form)) from None
 
 
 def checked(chat: ChatRequest) -> ChatRequest:
