@@ -57,7 +57,7 @@ def server(workspace):
     command = [sys.executable, "-c", start, "serve", "agent@champion", "--workspace", str(workspace.root)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     said = process.stdout.readline()
-    found = re.search(r"Serving agent/1 at (http://\S+)/invocations", said)
+    found = re.search(r"Serving agent/1 at (http://\S+)/invocations and ", said)
     assert found, said + process.stderr.read()
     yield process, found[1]
     children = psutil.Process(process.pid).children(recursive=True)
@@ -103,7 +103,7 @@ def test_it_is_stateless_and_takes_requests_side_by_side(server, workspace):
         "task": "t",
     }
     alone = [ask(url, [row])[0] for row in (first, later)]
-    assert set(alone[0]) == {"text", "thought", "action", "valid", "fault", "over", "retrieved", "no_lesson"}
+    assert set(alone[0]) == {"text", "thought", "action", "parsed", "fault", "over", "retrieved", "no_lesson"}
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda row: ask(url, [row])[0], [first, later] * 4)) == alone * 4
     assert ask(url, [{**first, "scope": "", "history": [], "task": first["instruction"]}, later]) == alone
@@ -122,7 +122,7 @@ def test_a_prompt_that_is_too_long_ends_its_own_episode(server):
     long = {"instruction": "mug " * 5000, "observation": "at hall"}
     (alone,), (cut, beside) = ask(server[1], [ROW]), ask(server[1], [long, ROW])
     assert cut["over"].startswith("overlong: a prompt of ")
-    assert (cut["action"], cut["valid"], cut["fault"], beside) == ("", False, "overlong", alone)
+    assert (cut["action"], cut["parsed"], cut["fault"], beside) == ("", False, "overlong", alone)
 
 
 def test_what_is_no_request_gets_one_line(server):
