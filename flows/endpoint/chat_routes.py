@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from secrets import token_hex
@@ -56,30 +56,40 @@ class ServedChat:
         """Read a request in the dialect of its address.
 
         Raises:
-            HTTPException: it is none, or asks for another policy or for sampling that is not available.
+            HTTPException: it is none, or asks for settings that the policy's run decides.
         """
         call = dialect_of(request).parse(await body_of(request, self.body))
-        self._check_model(call.model)
         if self.strict:
             self._check_settings(call.settings)
         return call
 
-    async def answer(self, request: Request, session: GatewaySession, call: ChatCall) -> Response:
-        """Answer a request of a session.
+    async def prompted(self, session: GatewaySession, call: ChatCall) -> tuple[Stamp, Coroutine[Any, Any, ChatReply]]:
+        """Write the prompt of a call; where its answers are from, and the reply, which is yet to be drawn.
+
+        Raises:
+            HTTPException: another policy is asked for.
+            CoevoError: the prompt cannot be written.
+        """
+        self._check_model(call.model)
+        prompted = await self.agent.prompt(session, call.chat)
+        stamp = Stamp(session.name, session.mode, self.policy, self.bank, prompted.entries)
+        return stamp, self._reply(session, call, prompted, stamp)
+
+    async def respond(
+        self, request: Request, call: ChatCall, stamp: Stamp, answered: "asyncio.Future[ChatReply]"
+    ) -> Response:
+        """The reply in the dialect of the request's address, once it is drawn; a stream begins at once.
 
         Raises:
             HTTPException: the policy failed.
-            CoevoError: the request cannot be answered.
+            CoevoError: the session cannot have the answers.
         """
         dialect = dialect_of(request)
-        prompted = await self.agent.prompt(session, call.chat)
-        stamp = Stamp(session.name, session.mode, self.policy, self.bank, prompted.entries)
-        answered = asyncio.ensure_future(self._reply(session, call, prompted, stamp))
         if call.stream:
             events = _events(dialect, call, answered)
             return StreamingResponse(events, headers=stamp.headers(), media_type="text/event-stream")
         try:
-            reply = await answered
+            reply = await asyncio.shield(answered)
         except (OverError, FullError):
             raise
         except CoevoError as error:

@@ -133,7 +133,8 @@ def application(model: Model, limits: Limits, hosts: Hosts) -> Starlette:
         require_json(request)
         call = await model.chat.read(request)
         session = model.sessions.use(request.path_params.get("session", ""), call.task)
-        return await model.chat.answer(request, session, call)
+        stamp, reply = await model.chat.prompted(session, call)
+        return await model.chat.respond(request, call, stamp, asyncio.ensure_future(reply))
 
     async def models(_: Request) -> Response:
         return model.chat.models()

@@ -104,7 +104,8 @@ class Gateway:
         """Answer a request in the dialect of its address."""
         name = self._session(request)
         call = await self.chat.read(request)
-        return await self.chat.answer(request, self.sessions.use(name, call.chat.count, call.task), call)
+        stamp, reply = await self.chat.prompted(self.sessions.use(name, call.chat.count, call.task), call)
+        return await self.chat.respond(request, call, stamp, asyncio.ensure_future(reply))
 
     async def open(self, request: Request) -> Response:
         """Open a session, with the settings in the body."""

@@ -32,13 +32,13 @@ SETTINGS = ("context.style=chat", f"rollout.sampling.max_new_tokens={TOKENS}")
 LISTENS = re.compile(r"Gateway of (\S+) at (http://127\.0\.0\.1:\d+)/s/SESSION/v1; its token is in (\S+)")
 
 
-def chat_run(root, name="first", template="qwen3"):
+def chat_run(root, name="first", template="qwen3", overrides=(), head_dim=16):
     """A run of four revisions with a random chat policy and two lessons of the scope ``lotus``; its workspace."""
     policy = root / "policy"
     policy.mkdir(parents=True)
-    save(model(template, positions=4096), policy)
+    save(model(template, positions=4096, head_dim=head_dim), policy)
     named = f"policy={{type: pretrained, path: '{policy}', dtype: float32}}"
-    return build(root / "workspace", name, overrides=[*SETTINGS, named], policy=policy).workspace.root
+    return build(root / "workspace", name, overrides=[*SETTINGS, named, *overrides], policy=policy).workspace.root
 
 
 @dataclass(frozen=True)
