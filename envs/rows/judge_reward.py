@@ -11,15 +11,15 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from http.client import HTTPException, HTTPMessage
+from http.client import HTTPException
 from time import sleep
-from typing import IO, Any
+from typing import Any
 from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
+from urllib.request import OpenerDirector, Request
 
 from pydantic import BaseModel, Field, ValidationError
 
-from coevo.configs.proxies import reach
+from coevo.configs.proxies import opener_of, reach
 from coevo.configs.rows_config import PLACES, JudgeRewardConfig
 from coevo.utilities.errors import CoevoError
 
@@ -51,15 +51,6 @@ class JudgeReply(BaseModel):
     """The part of a response that is read; other fields are ignored."""
 
     choices: list[_JudgeChoice] = Field(min_length=1, max_length=1)
-
-
-class _NoRedirection(HTTPRedirectHandler):
-    """Refuses to follow: the key is for one address alone."""
-
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> None:
-        """Follow nothing; the response is then an error."""
 
 
 def judge_of(config: JudgeRewardConfig, key: str) -> Callable[[str, Mapping[str, Any]], Awaitable[float]]:
@@ -118,17 +109,6 @@ def number_in(body: bytes) -> float:
     if not NUMBER.fullmatch(text):
         raise JudgeError(f"the judge replied {text[:60]!r}, not a number: ask for a number and nothing else")
     return float(text)
-
-
-def opener_of(url: str, setting: str) -> OpenerDirector:
-    """Opener for one address: it follows no redirection, and passes proxies by on this machine and where users say so.
-
-    Args:
-        url: the address.
-        setting: that has it, for messages.
-    """
-    direct = reach(url, setting, by_requests=False)
-    return build_opener(_NoRedirection, *([ProxyHandler({})] if direct else []))
 
 
 def _asked(config: JudgeRewardConfig, opener: OpenerDirector, key: str, text: str) -> float:
