@@ -40,7 +40,7 @@ BUSY = 503
 """Status of a request that may be sent again, since other changes come first or the bank is full."""
 FAILED = "the bank failed: see the server's log"
 T = TypeVar("T")
-Client = tuple[tuple[str, str], ...]
+BankClient = tuple[tuple[str, str], ...]
 """Names of a token, which its client is known by."""
 
 
@@ -144,7 +144,7 @@ class BankService:
         self._reader, self._writer = (open_bank(path, retrieval, k) for _ in range(2))
         self._reading, self._writing = (FairThread(f"bank-{name}") for name in ("reader", "writer"))
         self._reports: deque[_Report] = deque()
-        self._changes: Counter[Client] = Counter()
+        self._changes: Counter[BankClient] = Counter()
 
     async def recall(self, grant: Grant, asked: RecallRequest) -> dict[str, Any]:
         """Lessons of a scope, and those without scope, that match best, with their ids and scores.
@@ -226,7 +226,7 @@ class BankService:
         self._writing.close()
 
     @contextmanager
-    def _waiting(self, client: Client) -> Iterator[float]:
+    def _waiting(self, client: BankClient) -> Iterator[float]:
         """Be one of the requests that wait to change the bank; the time until which this one does.
 
         Raises:
@@ -275,7 +275,7 @@ class BankService:
         return True
 
 
-def _client(grant: Grant) -> Client:
+def _client(grant: Grant) -> BankClient:
     return tuple(sorted(grant.names.items()))
 
 

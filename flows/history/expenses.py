@@ -29,7 +29,7 @@ class ExpensePart:
 
 
 POLICY = "policy"
-"""What a policy's endpoint was asked: calls, tokens and money that the parts that play do not count."""
+"""Part with the calls to a policy's endpoint: requests, tokens and money that the parts that play do not count."""
 PARTS = (
     ExpensePart("preparation", ()),
     ExpensePart("rollout", KINDS),
@@ -52,8 +52,8 @@ class Expense:
         part: name of the part.
         episodes: number of its episodes.
         questions: number of questions to the writer model, or of requests to the policy's endpoint.
-        tokens: tokens of its prompts and answers; those of the part ``policy`` are counted by its endpoint, whatever part
-            asked it, and stand beside those of the others.
+        tokens: tokens of its prompts and answers; those of the part ``policy`` are counted by its endpoint,
+            whatever part asked it, and stand beside those of the others.
         seconds: wall-clock seconds of its stages.
         budgets: kinds of equal cost that contain it.
         money: price of its tokens, in the currency of ``bank.writer.model.price`` or ``policy.price``.
