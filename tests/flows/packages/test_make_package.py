@@ -111,6 +111,18 @@ def test_it_is_stateless_and_takes_requests_side_by_side(server, workspace):
     assert len(set(seeds)) > 1
 
 
+def test_chats_ask_the_version_that_is_served_and_no_other(server):
+    body = {"messages": [{"role": "user", "content": "house lotus . task heat mug to counter {{lessons}}"}]}
+    body["task"] = {"scope": "lotus", "instruction": "task heat mug"}
+    for model, status in (("agent/1", 200), ("first@3", 200), ("coevo", 200), ("agent/2", 404), ("first@2", 404)):
+        said = post(server[1], json.dumps(body | {"model": model}).encode(), path="/v1/chat/completions")
+        assert said[0] == status, said
+        if status == 200:
+            stamp = json.loads(said[1])["coevo"]
+            assert (stamp["policy"], stamp["bank"]) == ("first@3", "first@3")
+            assert stamp["entries"]
+
+
 def test_a_bad_request_is_refused_and_said_why(server):
     with pytest.raises(HTTPError) as refused:
         ask(server[1], [{"observation": "at hall"}])
