@@ -58,6 +58,10 @@ class PriceConfig(Config):
     answer: float = Field(ge=0, le=MAX_FACTOR)
     """Price of answers, their thinking included."""
 
+    def of(self, prompt_tokens: int, answer_tokens: int) -> float:
+        """Price of so many tokens, in its currency."""
+        return (prompt_tokens * self.prompt + answer_tokens * self.answer) / 1_000_000
+
 
 class BudgetConfig(Config):
     """Most that a model may use over the whole run."""

@@ -7,13 +7,13 @@ where the user excepts the address.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException, HTTPMessage
+from http.client import HTTPException
 from time import sleep
-from typing import IO, Any
+from typing import Any
 from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
+from urllib.request import OpenerDirector, Request
 
-from coevo.configs.proxies import reach
+from coevo.configs.proxies import opener_of
 from coevo.utilities.errors import CoevoError
 
 MAX_RESPONSE_BYTES = 2**20
@@ -26,15 +26,6 @@ AGAIN = (408, 409, 425, 429, 500, 502, 503, 504)
 
 class EndpointError(CoevoError):
     """An endpoint that does not reply."""
-
-
-class _NoRedirection(HTTPRedirectHandler):
-    """Refuses to follow: the key is for one address alone."""
-
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> None:
-        """Follow nothing; the response is then an error."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +90,3 @@ class CompletionsEndpoint:
                 "name an endpoint of chat completions"
             )
         return content
-
-
-def opener_of(url: str, setting: str) -> OpenerDirector:
-    """Opener for one address: it follows no redirection, and passes proxies by on this machine and where users say so.
-
-    Args:
-        url: the address.
-        setting: that has it, for messages.
-    """
-    direct = reach(url, setting, by_requests=False)
-    return build_opener(_NoRedirection, *([ProxyHandler({})] if direct else []))

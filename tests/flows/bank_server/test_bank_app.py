@@ -170,6 +170,23 @@ def test_changes_beside_many_that_wait_are_refused_at_once_while_readers_are_ser
     assert bank.stats()[ids(bank)["ann"]].retrievals == 3
 
 
+def test_names_take_turns_and_none_has_all_places_that_wait(server, bank, monkeypatch):
+    monkeypatch.setattr(bank_service, "BUSY_TIMEOUT_S", 60)
+    most, ended = bank_service.MAX_CLIENT_CHANGES, []
+
+    def propose(number, user):
+        status = server.ask("/propose", {"lessons": [f"lesson {number}"]}, user=user)[0]
+        ended.append((user, status))
+
+    with learning(bank) as leave, ThreadPoolExecutor(2 * most + 2) as clients:
+        for user in ("ann", "bob"):  # one is refused once the others wait
+            next(as_completed([clients.submit(propose, number, user) for number in range(most + 1)], timeout=60))
+        leave.set()
+    assert ended[:2] == [("ann", 503), ("bob", 503)]
+    assert sorted(ended[2:]) == [("ann", 200)] * most + [("bob", 200)] * most
+    assert ended[2 : most + 2].count(("bob", 200)) >= most // 4
+
+
 def lessons_of(number, first=0):
     return {"lessons": [f"lesson {place}" for place in range(first, first + number)]}
 

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from coevo.flows.endpoint.origin_guard import refusal
-from coevo.flows.gateway.dialect import (
+from coevo.flows.endpoint.dialect import (
     CALL_ID,
     MESSAGES,
     STOPS,
@@ -21,6 +20,7 @@ from coevo.flows.gateway.dialect import (
     event,
     pieces,
 )
+from coevo.flows.endpoint.origin_guard import refusal
 from coevo.records.message import Message, MessageCall
 from coevo.tasks.gateway.chat_agent import ChatAnswer, ChatRequest
 
@@ -138,7 +138,8 @@ class Anthropic:
             stop=tuple(given.stop_sequences or ()),
             calls=given.tool_choice is None or given.tool_choice.type == "auto",
         )
-        return ChatCall(checked(chat), given.model, bool(given.stream))
+        settings = given.settings("temperature", "top_p", "top_k")
+        return ChatCall(checked(chat), given.model, bool(given.stream), task=given.task, settings=settings)
 
     def document(self, call: ChatCall, reply: ChatReply) -> dict[str, Any]:
         """The reply as a message."""

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from coevo.flows.endpoint.origin_guard import refusal
-from coevo.flows.gateway.dialect import (
+from coevo.flows.endpoint.dialect import (
     ANSWERS,
     CALL_ID,
     MESSAGES,
@@ -22,6 +21,7 @@ from coevo.flows.gateway.dialect import (
     event,
     pieces,
 )
+from coevo.flows.endpoint.origin_guard import refusal
 from coevo.records.message import Message, MessageCall
 from coevo.tasks.gateway.chat_agent import ChatAnswer, ChatRequest
 
@@ -158,7 +158,8 @@ class OpenAI:
         wants = {"logprobs": given.logprobs, "token_ids": given.return_token_ids,
                  "usage": given.stream_options is not None and given.stream_options.include_usage}  # fmt: skip
         named = frozenset(name for name, wanted in wants.items() if wanted)
-        return ChatCall(checked(chat), given.model, bool(given.stream), named)
+        settings = given.settings("temperature", "top_p", "reasoning_effort")
+        return ChatCall(checked(chat), given.model, bool(given.stream), named, given.task, settings)
 
     def document(self, call: ChatCall, reply: ChatReply) -> dict[str, Any]:
         """The reply as a chat completion."""

@@ -1,16 +1,18 @@
-"""Terms between the gateway and the dialects that it speaks: a call, its reply, and what they refuse."""
+"""Terms between a server of chats and the dialects that it speaks: a call, its reply, and what they refuse."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from coevo.flows.endpoint.origin_guard import refusal
+from coevo.flows.endpoint.request_body import first_mistake
 from coevo.models.policy.message_prompts import check_messages
 from coevo.tasks.gateway.chat_agent import ChatAnswer, ChatRequest
-from coevo.utilities.errors import CoevoError, nearest
+from coevo.tasks.gateway.session_store import SessionTask
+from coevo.utilities.errors import CoevoError
 
 MESSAGES, TOOLS, ANSWERS, STOPS = 2048, 128, 16, 16
 """Maximum messages, tools, answers and stops of a call."""
@@ -28,9 +30,19 @@ class WirePart(BaseModel):
 
 
 class Body(WirePart):
-    """A whole body."""
+    """A whole body.
+
+    Attributes:
+        model: name of the model.
+        task: task of the session, or of this request alone if it has no session; not a field of the dialects.
+    """
 
     model: str
+    task: SessionTask | None = None
+
+    def settings(self, *names: str) -> dict[str, Any]:
+        """Fields of these names that have a value."""
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +54,16 @@ class ChatCall:
         model: name of the model that the client asks for.
         stream: True to send the answer as events.
         wants: names of optional parts of the reply.
+        task: task that the client names; None for that of the session.
+        settings: what the client asks for and the policy's run decides, such as ``temperature``.
     """
 
     chat: ChatRequest
     model: str
     stream: bool
     wants: frozenset[str] = frozenset()
+    task: SessionTask | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +90,12 @@ class Stamp:
         return {f"x-coevo-{name}": value for name, value in named.items()} | {"x-coevo-entries": ",".join(self.entries)}
 
     def field(self, answers: Sequence[ChatAnswer], sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """The stamp as a field of the reply, with numbers and branches of the answers."""
+        """The stamp as a field of the reply, with number and branch of each answer, and why it could not be read."""
         named = {name: getattr(self, name) for name in ("session", "mode", "policy", "bank")}
-        turns = [{"number": each.turn.number, "branch": each.turn.branch} for each in answers]
+        turns = [
+            {"number": each.turn.number, "branch": each.turn.branch, "parsed": not each.fault, "fault": str(each.fault)}
+            for each in answers
+        ]
         return {**named, "entries": list(self.entries), "turns": turns, "sampling": dict(sampling)}
 
 
@@ -141,11 +160,7 @@ def body_as(form: type[FormT], body: bytes) -> FormT:
     try:
         return form.model_validate_json(body)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where, said = [str(part) for part in problem["loc"]], problem["msg"]
-        if problem["type"] == "extra_forbidden" and len(where) == 1:
-            said = f"the gateway has no such field.{nearest(where[0], form.model_fields)}"
-        raise refusal(422, f"{'.'.join(where)}: {said}".removeprefix(": ")) from None
+        raise refusal(422, first_mistake(error, form)) from None
 
 
 def checked(chat: ChatRequest) -> ChatRequest:
