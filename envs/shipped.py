@@ -18,16 +18,22 @@ class ShippedEnvironment:
         summary: first line of the class's docstring.
         panels: names of its held-out panels.
         extra: extra that brings its packages; empty if the core has them.
+        sandboxed: whether it needs a sandbox, which the system may refuse.
     """
 
     path: str
     summary: str
     panels: tuple[str, ...]
     extra: str = ""
+    sandboxed: bool = False
 
     @property
     def remedy(self) -> str:
-        """Command that installs what is missing; empty if it can be played."""
+        """Command that installs what is missing, or why the system refuses it; empty if it can be played."""
+        if self.sandboxed:
+            from coevo.envs.lifelong.sandbox import refusal
+
+            return refusal()
         return f"pip install 'coevo[{self.extra}]'" if self.extra and lacks(self.extra) else ""
 
 
@@ -71,6 +77,18 @@ SHIPPED: Mapping[str, ShippedEnvironment] = {
         "coevo.envs.webshop:WebShop",
         "A shop of text pages, in which a product is found, configured and bought.",
         ("held-out",),
+    ),
+    "lifelong-db": ShippedEnvironment(
+        "coevo.envs.lifelong.lifelong_db:LifelongDb",
+        "A database of one table, in which something is looked up or changed with SQL (extra lifelong).",
+        ("held-out", "no-bank", "other-facts"),
+        "lifelong",
+    ),
+    "lifelong-os": ShippedEnvironment(
+        "coevo.envs.lifelong.lifelong_os:LifelongOs",
+        "A small Linux system in a sandbox, in which files and accounts are brought into the state that is asked for.",
+        ("held-out",),
+        sandboxed=True,
     ),
     "rows": ShippedEnvironment(
         "coevo.envs.rows.rows_environment:Rows",
