@@ -47,9 +47,9 @@ def conventions(world: str, database: str) -> Conventions:
     return Conventions(PRICES[rng.integers(3)], CODES[rng.integers(3)])
 
 
-def convention_notes(facts: Conventions) -> dict[Family, str]:
-    """The true note about each family."""
-    return {"price": f"price is column {facts.price}", "sell": f"sold is state {facts.sold}"}
+def convention_notes(database: str, facts: Conventions) -> tuple[str, str]:
+    """The notes that are true with these facts, about the price and about the number for "sold"."""
+    return f"in {database} price is column {facts.price}", f"in {database} sold is state {facts.sold}"
 
 
 def sample(config: LifelongDbConfig, count: int, draw: Key, split: Split = "train") -> list[Task]:
@@ -83,12 +83,14 @@ def convention_bank(config: LifelongDbConfig, name: str) -> list[Entry] | None:
     if name != "other-facts":
         return [] if name == "no-bank" else None
     facts = {database: conventions(f"other/{config.world}", database) for database in DATABASES[: config.databases]}
-    return [_entry(name, note) for name, found in facts.items() for note in convention_notes(found).values()]
+    return [_entry(name, note) for name, found in facts.items() for note in convention_notes(name, found)]
 
 
-def wrong_note(family: str, used: object) -> str:
+def wrong_note(database: str, family: str, used: object) -> str:
     """What a failure with a column or a number says."""
-    return f"price is not column {used}" if family == "price" else f"sold is not state {used}"
+    return (
+        f"in {database} price is not column {used}" if family == "price" else f"in {database} sold is not state {used}"
+    )
 
 
 def _held_out(task: Task) -> bool:

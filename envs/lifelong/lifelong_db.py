@@ -33,8 +33,9 @@ FORM = NamedForm(
 UNREADABLE = "error: an action is Operation with a statement, or Answer with Final Answer"
 TOLD = 0.7
 """Share of cloned episodes with notes."""
-_NOTE = re.compile(r"(?:price is (not )?column (\w+)|sold is (not )?state (\d+))")
-_SAID = "database table ? price of mark as sold is not column state right wrong , ok failed done : unchanged no goods"
+_NOTE = re.compile(r"in (\w+) (?:price is (not )?column (\w+)|sold is (not )?state (\d+))")
+_SAID = """in database table ? price of mark as sold is not column state right wrong , ok failed done : goods . []
+error: is unchanged no price of the row is gone answer"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +133,10 @@ class LifelongDb(Environment[SqlPosition]):
         """Every word of level 1, sorted; empty for other levels and for files."""
         if self._config.level > 1 or self._config.path is not None:
             return ()
-        sql = "Operation Answer SELECT FROM WHERE UPDATE SET = name [] error: " + " ".join(map(str, CODES))
+        sql = "Operation Answer SELECT FROM WHERE UPDATE SET = name " + " ".join(map(str, CODES))
         goods = " ".join(f"{each} '{each}'" for each in GOODS)
         found = " ".join(f"[({number},)]" for number in NUMBERS)
-        return tuple(sorted({*" ".join((_SAID, sql, goods, found, *PRICES, *convention_tasks.DATABASES, ".")).split()}))
+        return tuple(sorted({*" ".join((_SAID, sql, goods, found, *PRICES, *convention_tasks.DATABASES)).split()}))
 
     def expert(self, moment: Moment, key: Key) -> Answer:
         """Not available: the expert needs a state."""
@@ -213,19 +214,20 @@ class LifelongDb(Environment[SqlPosition]):
 def true_notes(task: Task) -> tuple[str, ...]:
     """Both notes that are true in the database of a task of level 1."""
     facts = convention_tasks.Conventions(task.data["price"], task.data["sold"])
-    return tuple(convention_tasks.convention_notes(facts).values())
+    return convention_tasks.convention_notes(task.scope, facts)
 
 
 def _false_notes(task: Task) -> tuple[str, ...]:
     price = PRICES[(PRICES.index(task.data["price"]) + 1) % len(PRICES)]
     sold = CODES[(CODES.index(task.data["sold"]) + 1) % len(CODES)]
-    return tuple(convention_tasks.convention_notes(convention_tasks.Conventions(price, sold)).values())
+    return convention_tasks.convention_notes(task.scope, convention_tasks.Conventions(price, sold))
 
 
 def _by_notes(task: Task, notes: Sequence[str], draw: Key) -> str:
     """Statement of a task of level 1, by what the notes say of its convention."""
-    column, every = (2, PRICES) if task.kind == "price" else (4, tuple(map(str, CODES)))
-    found = [match for note in notes if (match := _NOTE.search(note)) and match[column] in every]
+    column, every = (3, PRICES) if task.kind == "price" else (5, tuple(map(str, CODES)))
+    read = [match for note in notes if (match := _NOTE.search(note)) and match[1] == task.scope]
+    found = [match for match in read if match[column] in every]
     wrong = {match[column] for match in found if match[column - 1]}
     right = [match[column] for match in found if not match[column - 1]]
     open_ones = [each for each in every if each not in wrong] or list(every)
@@ -237,11 +239,11 @@ def _by_notes(task: Task, notes: Sequence[str], draw: Key) -> str:
 
 
 def _advanced(state: SqlPosition, action: str) -> Step[SqlPosition]:
-    name, _, payload = action.strip().partition(" ")
+    name, payload = (*action.split(maxsplit=1), "", "")[:2]
     after = replace(state, left=state.left - 1)
     if name.lower() == "answer":
         return _judged(after, payload)
-    if name.lower() != "operation" or not payload.strip():
+    if name.lower() != "operation" or not payload:
         return _continued(after, UNREADABLE, "failed", valid=False)
     outcome = executed(state.image, payload)
     after = replace(after, image=outcome.image, rows=state.rows if outcome.failed else outcome.rows)
@@ -279,10 +281,15 @@ def _convention_told(task: Task, rows: Sequence[Row], answer: str, solved: bool)
     if row is None:
         return "wrong , the row is gone"
     if task.kind == "sell":
-        used = row[4] if row[4] in CODES and row[4] != task.data["sold"] else None
-        return "wrong , " + ("state is unchanged" if used is None else convention_tasks.wrong_note("sell", used))
-    used = next((name for name, value in zip(PRICES, row[1:4], strict=True) if answers(answer, [(value,)], True)), None)
-    return "wrong , " + ("no price of the row" if used is None else convention_tasks.wrong_note("price", used))
+        state = row[4] if row[4] in CODES and row[4] != task.data["sold"] else None
+        return "wrong , " + (
+            "state is unchanged" if state is None else convention_tasks.wrong_note(task.scope, "sell", state)
+        )
+    named = zip(PRICES, row[1:4], strict=True)
+    column = next((name for name, value in named if answers(answer, [(value,)], ordered=True)), None)
+    return "wrong , " + (
+        "no price of the row" if column is None else convention_tasks.wrong_note(task.scope, "price", column)
+    )
 
 
 def _lack(table: SqlTable, rows: Sequence[Row], answer: str, wished: Sequence[Sequence[object]] | None) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from coevo.envs.base import Guide, Probe, Step
 from coevo.envs.expert_turns import expert_turns
@@ -122,6 +122,10 @@ class LifelongOs(StatefulEnvironment):
             raise
         return ShellEpisode(sandbox, str(task.data["judge"]), int(task.data["steps"])), "a shell of root in /root"
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Workers get their tasks one by one.
+        return {name: value for name, value in super().__getstate__().items() if name != "_published"}
+
     def _drawn(self, count: int, draw: Key, split: str) -> list[Task]:
         if self.path is None:
             return shell_tasks.shell_tasks(self.kinds, self.wishes, self.steps, count, draw, split)
@@ -141,11 +145,10 @@ class ShellEpisode:
     def act(self, action: str) -> Step[None]:
         """Run a script, or judge the system; any other text costs a step."""
         self._left -= 1
-        name, _, payload = action.strip().partition(" ")
-        name = name.strip().partition("\n")[0].lower()
-        if name == "finish":
+        name, payload = (*action.split(maxsplit=1), "", "")[:2]
+        if name.lower() == "finish":
             return self._judged()
-        if name != "bash" or not payload.strip():
+        if name.lower() != "bash" or not payload:
             return self._continued(UNREADABLE, "failed", valid=False)
         script = payload.encode(errors="replace")
         if len(script) > MAX_SCRIPT_BYTES:

@@ -12,7 +12,7 @@ import numpy as np
 
 from coevo.configs.env import LifelongDbConfig
 from coevo.envs.lifelong.convention_tasks import NAME, Split, table_data
-from coevo.envs.lifelong.sql_database import SqlTable, executed, image_of, table_rows
+from coevo.envs.lifelong.sql_database import Row, SqlTable, executed, image_of, table_rows
 from coevo.records.draws import Key, extend, generator, key, seed_of
 from coevo.records.task import Task
 
@@ -93,7 +93,7 @@ def query_sample(config: LifelongDbConfig, count: int, draw: Key, split: Split =
     while len(tasks) < count:
         number += 1
         task = _task(config, extend(draw, number), tuple(OPERATIONS)[number % len(OPERATIONS)], split)
-        if task is not None and SPLITS[seed_of(key(NAME, "split", task.id)) % len(SPLITS)] == split:
+        if task is not None:
             tasks[task.id] = task
     return list(tasks.values())
 
@@ -104,12 +104,14 @@ def query_panel(config: LifelongDbConfig, size: int) -> tuple[Task, ...]:
 
 
 def _task(config: LifelongDbConfig, draw: Key, operation: str, split: str) -> Task | None:
-    """A task, or None where a draw has no wish that can be judged: nothing to find, or nothing to change."""
+    """A task; None for a draw of another split, and for one that cannot be judged: nothing to find or to change."""
     rng = generator(draw)
     subject = SUBJECTS[int(rng.integers(len(SUBJECTS)))]
     table = _table(subject, rng)
     wish = _Wish(subject, rng, config.level == 3)
     OPERATIONS[operation](wish)
+    if SPLITS[seed_of(key(NAME, "split", wish.sql, repr(table.rows))) % len(SPLITS)] != split:
+        return None
     image = image_of(table)
     outcome = executed(image, wish.sql)
     reads = operation == "select"
@@ -133,7 +135,7 @@ def _table(subject: TableSubject, rng: np.random.Generator) -> SqlTable:
     count = int(rng.integers(8, 15))
     columns = [(name, "VARCHAR(40)") for name, _ in subject.words] + [(name, "INT") for name in subject.numbers]
     numbers = [rng.permutation(100)[:count] for _ in subject.numbers]
-    rows = tuple(
+    rows: tuple[Row, ...] = tuple(
         (
             index + 1,
             *(values[int(rng.integers(len(values)))] for _, values in subject.words),

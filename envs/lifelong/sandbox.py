@@ -27,10 +27,10 @@ FOLDERS = ("/usr/sbin", "/usr/bin")
 COMMANDS = (
     "basename", "bash", "cat", "chgrp", "chmod", "chown", "cksum", "comm", "cp", "cut", "date", "dd", "df", "diff",
     "dirname", "du", "echo", "env", "expr", "false", "find", "grep", "egrep", "head", "id", "install", "join",
-    "kill", "ln", "ls", "md5sum", "mkdir", "mktemp", "mv", "nl", "paste", "pr", "printf", "pwd", "readlink",
-    "realpath", "rm", "rmdir", "sed", "seq", "sha256sum", "sleep", "sort", "split", "stat", "tac", "tail", "tar",
-    "tee", "test", "timeout", "touch", "tr", "true", "truncate", "tsort", "uname", "uniq", "wc", "whoami", "xargs",
-    "yes", "awk", "gzip", "gunzip", "groups", "pgrep", "pkill",
+    "kill", "ln", "ls", "md5sum", "mkdir", "mktemp", "mv", "nl", "nohup", "paste", "pr", "printf", "pwd",
+    "readlink", "realpath", "rm", "rmdir", "sed", "seq", "setsid", "sha256sum", "sleep", "sort", "split", "stat",
+    "tac", "tail", "tar", "tee", "test", "timeout", "touch", "tr", "true", "truncate", "tsort", "uname", "uniq",
+    "wc", "whoami", "xargs", "yes", "awk", "gzip", "gunzip", "groups", "pgrep", "pkill",
 )  # fmt: skip
 ACCOUNT_COMMANDS = (
     "useradd", "usermod", "userdel", "groupadd", "groupmod", "groupdel", "gpasswd", "chage", "chsh", "passwd",
@@ -187,7 +187,7 @@ def _plan(accounts: bool) -> dict[str, Any]:
     binds["/usr/libexec/date"] = binds.pop("/usr/bin/date")
     binds |= _libraries(list(binds.values()))
     binds |= {f"/dev/{name}": f"/dev/{name}" for name in _DEVICES}
-    folders = {"/tmp": 0o1777, "/root": 0o700, "/home": 0o755, "/etc/skel": 0o755, "/proc": 0o555, "/run": 0o755}
+    folders = {"/tmp": 0o1777, "/root": 0o700, "/home": 0o755, "/etc/skel": 0o755, "/run": 0o755}
     folders |= dict.fromkeys((*FOLDERS, "/srv", "/opt", "/var/log", "/var/tmp", "/mnt", "/etc/pam.d"), 0o755)
     links = {"/bin": "usr/bin", "/sbin": "usr/sbin", "/usr/bin/sh": "bash", "/dev/fd": "/proc/self/fd"}
     texts = {**_TEXTS, "/usr/bin/date": (0o755, _FROZEN)}
@@ -197,7 +197,7 @@ def _plan(accounts: bool) -> dict[str, Any]:
 def _bare(accounts: bool) -> dict[str, Any]:
     """An empty root."""
     return {
-        "accounts": accounts, "bytes": BYTES, "files": FILES, "folders": {"/proc": 0o555}, "binds": {}, "links": {},
+        "accounts": accounts, "bytes": BYTES, "files": FILES, "folders": {}, "binds": {}, "links": {},
         "texts": {}, "environment": ENVIRONMENT, "limits": LIMITS,
     }  # fmt: skip
 

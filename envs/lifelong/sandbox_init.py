@@ -9,8 +9,6 @@ the sandbox is a user without rights outside. It has few capabilities, and canno
 of processes holds for all of them.
 """
 
-# ruff: noqa: PTH - pathlib would lengthen every start
-
 import ctypes
 import fcntl
 import json
@@ -38,6 +36,8 @@ FIRST_ID, IDS = 1_000_000, 65_536
 """Users outside that stand for those of the sandbox, if root starts it."""
 TOP = "/tmp"
 """Folder that the root is built on; hidden from this process alone."""
+PROCESSES = "/var/.kernel/proc"
+"""Where ``/proc`` leads: its number of links, which is the machine's number of processes, is out of the way there."""
 CONTROL = 9
 """Descriptor on which the shell reports that a script has ended."""
 TAKE = f'IFS= read -r -d "" __script; eval "$__script" </dev/null; echo $? >&{CONTROL}\n'
@@ -121,6 +121,7 @@ def _build(plan: dict[str, Any]) -> None:
     """Build the root, move into it, and give up what the sandbox does not need."""
     _mount(None, "/", None, RECURSIVE | PRIVATE)
     _mount("tmpfs", TOP, "tmpfs", NO_SUID | NO_DEVICES, f"size={plan['bytes']},nr_inodes={plan['files']},mode=755")
+    os.makedirs(TOP + PROCESSES)
     for folder, mode in plan["folders"].items():
         os.makedirs(TOP + folder, exist_ok=True)
         os.chmod(TOP + folder, mode)
@@ -133,10 +134,11 @@ def _build(plan: dict[str, Any]) -> None:
     for path, target in plan["links"].items():
         os.symlink(target, TOP + path)
     # The system's settings are visible for a moment, to forbid further namespaces; then only processes are.
-    _mount("proc", TOP + "/proc", "proc", NO_SUID | NO_DEVICES | NO_PROGRAMS)
-    _write(TOP + "/proc/sys/user/max_user_namespaces", "0")
-    _call("umount", _C.umount2((TOP + "/proc").encode(), DETACH))
-    _mount("proc", TOP + "/proc", "proc", NO_SUID | NO_DEVICES | NO_PROGRAMS, "subset=pid")
+    _mount("proc", TOP + PROCESSES, "proc", NO_SUID | NO_DEVICES | NO_PROGRAMS)
+    _write(TOP + PROCESSES + "/sys/user/max_user_namespaces", "0")
+    _call("umount", _C.umount2((TOP + PROCESSES).encode(), DETACH))
+    _mount("proc", TOP + PROCESSES, "proc", NO_SUID | NO_DEVICES | NO_PROGRAMS, "subset=pid")
+    os.symlink(PROCESSES[1:], TOP + "/proc")
     os.mkdir(TOP + "/.old")
     _call("pivot_root", _C.pivot_root(TOP.encode(), (TOP + "/.old").encode()))
     os.chdir("/")
@@ -149,6 +151,21 @@ def _build(plan: dict[str, Any]) -> None:
     _call("no_new_privs", _C.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     _call("dumpable", _C.prctl(DUMPABLE, 0, 0, 0, 0))
     _follow()
+    _check_limit()
+
+
+def _check_limit() -> None:
+    """Find out whether processes are limited: the kernel exempts the machine's own root, under whatever name."""
+    limits = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (1, limits[1]))
+    try:
+        child = os.fork()
+    except BlockingIOError:
+        resource.setrlimit(resource.RLIMIT_NPROC, limits)
+        return
+    if not child:
+        os._exit(0)
+    raise RefusedError("a limit of processes (RLIMIT_NPROC)")
 
 
 def _bind(source: str, target: str, device: bool) -> None:
@@ -272,6 +289,8 @@ class Shell:
                 if status:
                     return _told(status.split()[:1], text, ended=False)
                 watched.remove(control)
+                with suppress(ProcessLookupError):  # the script closed what a shell reports on, or ended it
+                    os.kill(pid, signal.SIGKILL)
             self._reap()
             if pid in self._ended:
                 self._read(output, text)

@@ -185,29 +185,26 @@ def _counted(draws: _Draws) -> ShellWish:
     name, word, count = draws.new(_NAMES), draws.new(_NAMES), draws.number(3, 9)
     return ShellWish(
         f"write the number of lines of /var/log/{name}.log that hold the word {word} to /root/{name}.count.",
-        f"for i in $(seq 1 12); do [ $i -le {count} ] && echo line $i {word} || echo line $i; done > /var/log/{name}.log",
+        f"for i in $(seq 1 12); do [ $i -le {count} ] && echo $i {word} || echo $i; done > /var/log/{name}.log",
         f"grep -c {word} /var/log/{name}.log > /root/{name}.count",
         (
             (f"[ -f /root/{name}.count ]", f"/root/{name}.count is missing"),
             (f'[ "$(tr -d " " < /root/{name}.count)" = {count} ]', f"/root/{name}.count has another number"),
         ),
-        ("grep", "wc"),
+        ("grep",),
     )
 
 
 def _replaced(draws: _Draws) -> ShellWish:
     name, old, new = draws.new(_NAMES), draws.new(_NAMES), draws.new(_NAMES)
-    path = f"/opt/{name}.ini"
+    path, wished = f"/opt/{name}.ini", f"one={new}\ntwo=same\nthree={new} {new}"
     return ShellWish(
         f"replace every {old} in {path} by {new}.",
         f"printf 'one={old}\\ntwo=same\\nthree={old} {old}\\n' > {path}",
         f"sed -i 's/{old}/{new}/g' {path}",
         (
             (f"[ -f {path} ]", f"{path} is gone"),
-            (
-                f'[ "$(cat {path})" = "$(printf "one={new}\\ntwo=same\\nthree={new} {new}")" ]',
-                f"{path} is not as wished",
-            ),
+            (f'[ "$(cat {path})" = "{wished}" ]', f"{path} has another text"),
         ),
         ("sed",),
     )

@@ -7,17 +7,20 @@ cut the same statement on every machine.
 
 import logging
 import math
+import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import md5
 from time import thread_time
 from typing import NamedTuple
 
-from sqlglot import exp, parse
-from sqlglot.errors import ErrorLevel, SqlglotError
-
 from coevo.envs.failures import one_line
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.extras import extras_named
+
+with extras_named():
+    from sqlglot import exp, parse
+    from sqlglot.errors import ErrorLevel, SqlglotError
 
 Value = int | float | str | None
 Row = tuple[Value, ...]
@@ -54,6 +57,8 @@ _FUNCTIONS = frozenset((
     "strftime", "substr", "substring", "sum", "total", "trim", "upper", "year", "day",
 ))  # fmt: skip
 """Functions that a statement may use: none of them reads a clock, a file or random numbers."""
+_MARKS = re.compile(r"\x1b\[\d*m")
+"""Marks of a terminal, which sqlglot puts into its messages."""
 _RUN = (exp.Query, exp.Insert, exp.Update, exp.Delete)
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # the agent is told what is not supported
 
@@ -143,7 +148,7 @@ def table_hash(rows: Sequence[Row]) -> str:
     return md5(",".join(parts).encode(), usedforsecurity=False).hexdigest()
 
 
-def _translated(sql: str) -> list[exp.Expression | str]:
+def _translated(sql: str) -> list[exp.Expr | str]:
     """Statements for SQLite; a listing stays an expression.
 
     Raises:
@@ -155,13 +160,13 @@ def _translated(sql: str) -> list[exp.Expression | str]:
         sql.encode()
         parsed = [each for each in parse(sql, read="mysql") if each is not None]
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError) as error:
-        raise _StatementError(f"error: no SQL: {one_line(str(error), 120)}") from None
+        raise _StatementError(f"error: no SQL: {one_line(_MARKS.sub('', str(error)), 120)}") from None
     if not 1 <= len(parsed) <= MAX_STATEMENTS:
         raise _StatementError(f"error: {len(parsed)} statements, and 1 to {MAX_STATEMENTS} are run")
     return [_for_sqlite(each) for each in parsed]
 
 
-def _for_sqlite(statement: exp.Expression) -> exp.Expression | str:
+def _for_sqlite(statement: exp.Expr) -> exp.Expr | str:
     if isinstance(statement, exp.Describe | exp.Show):
         return statement
     if not isinstance(statement, _RUN):
@@ -175,11 +180,11 @@ def _for_sqlite(statement: exp.Expression) -> exp.Expression | str:
         raise _StatementError(f"error: not supported: {one_line(str(error), 120)}") from None
 
 
-def _writes(statements: Sequence[exp.Expression | str]) -> bool:
+def _writes(statements: Sequence[exp.Expr | str]) -> bool:
     return any(isinstance(each, str) and not each.lstrip("( ").upper().startswith("SELECT") for each in statements)
 
 
-def _ran(connection: sqlite3.Connection, statement: exp.Expression | str) -> tuple[tuple[Row, ...], str, bool]:
+def _ran(connection: sqlite3.Connection, statement: exp.Expr | str) -> tuple[tuple[Row, ...], str, bool]:
     """Rows, text and failure of one statement."""
     if not isinstance(statement, str):
         rows = _listed(connection, statement)
@@ -201,7 +206,7 @@ def shown(rows: Sequence[Row]) -> str:
     return cut if len(rows) <= MAX_ROWS else f"{cut} and more rows"
 
 
-def _listed(connection: sqlite3.Connection, statement: exp.Expression) -> tuple[Row, ...]:
+def _listed(connection: sqlite3.Connection, statement: exp.Expr) -> tuple[Row, ...]:
     """Names of the tables, or names and types of the columns of each."""
     connection.set_authorizer(None)
     names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -259,7 +264,7 @@ class _Spread:
     def __init__(self) -> None:
         self._count, self._mean, self._squares = 0, 0.0, 0.0
 
-    def step(self, value: Value) -> None:
+    def step(self, value: Value, /) -> None:
         """Add a number; whatever is none is left out."""
         if isinstance(value, int | float):
             self._count += 1

@@ -46,6 +46,7 @@ TRUSTED = {
     "PluginEnvConfig.options",
     "RowsConfig.path",
     "WebShopConfig.path",
+    "LifelongDbConfig.path",
     "RowsConfig.reward",
     "RowsConfig.tools",
     "PluginEnvConfig.python",

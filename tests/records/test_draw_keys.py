@@ -34,6 +34,7 @@ reflections rehearsal rehearsal rehearsal rehearsal replay replica restored reti
 retrieve rollout rollout rows rows rows rows sample sample search seeds shown simulator split split split split split
 split step step task tasks tools tried update update warmstart warmstart warmstart webshop webshop weights words write
 writer
+lessons panel panel panel probe probe rows split split split split
 """
 """Every string in a call of one of them, as often as it is there; a new one is added here."""
 
