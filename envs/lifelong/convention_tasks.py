@@ -7,7 +7,7 @@ and one of three numbers stands for "sold".
 from typing import Literal, NamedTuple
 
 from coevo.configs.env import LifelongDbConfig
-from coevo.envs.lifelong.sql_database import Row, SqlTable
+from coevo.envs.lifelong.sql_database import SqlRow, SqlTable
 from coevo.records.draws import Key, extend, generator, key, seed_of
 from coevo.records.entry import Entry, entry_id
 from coevo.records.task import Task
@@ -24,14 +24,14 @@ COLUMNS = (("name", "VARCHAR(20)"), *((name, "INT") for name in PRICES), ("state
 TABLE, FULL = "goods", 4
 """Name of the table, and its number of rows."""
 NUMBERS = range(1, 31)
-Family = Literal["price", "sell"]
-FAMILIES: tuple[Family, ...] = ("price", "sell")
+ConventionFamily = Literal["price", "sell"]
+FAMILIES: tuple[ConventionFamily, ...] = ("price", "sell")
 CONVENTION_PANELS = {
     "held-out": "the training databases, on days that training leaves out",
     "no-bank": "the same tasks, without the bank",
     "other-facts": "databases of the same names with other conventions, all given as notes",
 }
-Split = Literal["train", "held-out", "fresh"]
+TaskSplit = Literal["train", "held-out", "fresh"]
 
 
 class Conventions(NamedTuple):
@@ -52,7 +52,7 @@ def convention_notes(database: str, facts: Conventions) -> tuple[str, str]:
     return f"in {database} price is column {facts.price}", f"in {database} sold is state {facts.sold}"
 
 
-def sample(config: LifelongDbConfig, count: int, draw: Key, split: Split = "train") -> list[Task]:
+def sample(config: LifelongDbConfig, count: int, draw: Key, split: TaskSplit = "train") -> list[Task]:
     """``count`` tasks of a split, different ones."""
     tasks, number = dict[str, Task](), 0
     while len(tasks) < count:
@@ -87,7 +87,7 @@ def convention_bank(config: LifelongDbConfig, name: str) -> list[Entry] | None:
 
 
 def wrong_note(database: str, family: str, used: object) -> str:
-    """What a failure with a column or a number says."""
+    """The note of a failure with a column or a number."""
     return (
         f"in {database} price is not column {used}" if family == "price" else f"in {database} sold is not state {used}"
     )
@@ -97,11 +97,11 @@ def _held_out(task: Task) -> bool:
     return seed_of(key(NAME, "split", task.kind, task.scope, task.data["day"])) % 4 == 0
 
 
-def _task(config: LifelongDbConfig, world: str, database: str, family: Family, day: int, split: str) -> Task:
+def _task(config: LifelongDbConfig, world: str, database: str, family: ConventionFamily, day: int, split: str) -> Task:
     facts, rng = conventions(world, database), generator(key(NAME, "rows", world, database, day))
     goods = [GOODS[index] for index in rng.permutation(len(GOODS))[:FULL]]
     # The three prices of a row differ, so that an answer shows which column it comes from.
-    rows: list[Row] = [
+    rows: list[SqlRow] = [
         (each, *(int(NUMBERS[index]) for index in rng.permutation(len(NUMBERS))[:3]), 0) for each in goods
     ]
     wanted = goods[rng.integers(FULL)]

@@ -10,10 +10,10 @@ from coevo.configs.env import LifelongDbConfig
 from coevo.envs.base import Environment, Guide, MissingPartError, Probe, Revealed, Step
 from coevo.envs.expert_turns import expert_turns
 from coevo.envs.lifelong import convention_tasks, query_tasks
-from coevo.envs.lifelong.convention_tasks import CODES, GOODS, NAME, NUMBERS, PRICES, Split
+from coevo.envs.lifelong.convention_tasks import CODES, GOODS, NAME, NUMBERS, PRICES, TaskSplit
 from coevo.envs.lifelong.published_tasks import PublishedSql, published
 from coevo.envs.lifelong.sql_answers import answers
-from coevo.envs.lifelong.sql_database import Row, SqlTable, executed, image_of, shown, table_hash, table_rows
+from coevo.envs.lifelong.sql_database import SqlRow, SqlTable, executed, image_of, shown, table_hash, table_rows
 from coevo.records.answer_form import NamedAction, NamedForm
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key, extend, generator, key, seed_of
@@ -45,7 +45,7 @@ class SqlPosition:
     task: Task
     image: bytes
     left: int
-    rows: tuple[Row, ...] | None = None
+    rows: tuple[SqlRow, ...] | None = None
 
 
 class LifelongDb(Environment[SqlPosition]):
@@ -156,7 +156,7 @@ class LifelongDb(Environment[SqlPosition]):
         return Answer("", f"Operation {_by_notes(state.task, [note.text for note in moment.lessons], key)}")
 
     def revealed(self, episode: Episode) -> list[Revealed]:
-        """What the last feedback says of a convention of level 1."""
+        """The note in the last feedback, at level 1."""
         when = f"a task is in database {episode.task.scope}"
         told = [(step, _NOTE.search(turn.feedback)) for step, turn in enumerate(episode.turns)]
         return [Revealed(found[0], when, step) for step, found in told if found] if self._conventions else []
@@ -187,7 +187,7 @@ class LifelongDb(Environment[SqlPosition]):
     def _conventions(self) -> bool:
         return self._config.level == 1 and self._config.path is None
 
-    def _drawn(self, count: int, draw: Key, split: Split) -> list[Task]:
+    def _drawn(self, count: int, draw: Key, split: TaskSplit) -> list[Task]:
         if self._config.path is not None:
             tasks = self._of_split(split)
             if not tasks:
@@ -197,7 +197,7 @@ class LifelongDb(Environment[SqlPosition]):
         drawn = convention_tasks.sample if self._config.level == 1 else query_tasks.query_sample
         return drawn(self._config, count, draw, split)
 
-    def _of_split(self, split: Split) -> list[Task]:
+    def _of_split(self, split: TaskSplit) -> list[Task]:
         """Tasks of the files: half of them for training, a quarter for cloning, a quarter held out."""
         every = ((task, query_tasks.SPLITS[seed_of(key(NAME, "split", task.id)) % 4]) for task in self._published)
         return [task for task, found in every if found == split]
@@ -273,7 +273,7 @@ def _judged(state: SqlPosition, answer: str) -> Step[SqlPosition]:
     return Step(state, said, said, float(solved), done=True, success=solved)
 
 
-def _convention_told(task: Task, rows: Sequence[Row], answer: str, solved: bool) -> str:
+def _convention_told(task: Task, rows: Sequence[SqlRow], answer: str, solved: bool) -> str:
     """Verdict of level 1, with the convention that it reveals."""
     if solved:
         return f"right , {true_notes(task)[0 if task.kind == 'price' else 1]}"
@@ -292,8 +292,8 @@ def _convention_told(task: Task, rows: Sequence[Row], answer: str, solved: bool)
     )
 
 
-def _lack(table: SqlTable, rows: Sequence[Row], answer: str, wished: Sequence[Sequence[object]] | None) -> str:
-    """What is wrong with an answer or a table, without what would be right."""
+def _lack(table: SqlTable, rows: Sequence[SqlRow], answer: str, wished: Sequence[Sequence[object]] | None) -> str:
+    """Fault of an answer or a table, without what would be right."""
     if wished is None:
         same = set(rows) == set(table.rows)
         return "wrong: the table is unchanged" if same else "wrong: the table is not as it should be"

@@ -11,19 +11,19 @@ from typing import NamedTuple
 import numpy as np
 
 from coevo.configs.env import LifelongDbConfig
-from coevo.envs.lifelong.convention_tasks import NAME, Split, table_data
-from coevo.envs.lifelong.sql_database import Row, SqlTable, executed, image_of, table_rows
+from coevo.envs.lifelong.convention_tasks import NAME, TaskSplit, table_data
+from coevo.envs.lifelong.sql_database import SqlRow, SqlTable, executed, image_of, table_rows
 from coevo.records.draws import Key, extend, generator, key, seed_of
 from coevo.records.task import Task
 
 QUERY_PANELS = {"held-out": "wishes that training leaves out"}
-SPLITS: tuple[Split, ...] = ("held-out", "fresh", "train", "train")
+SPLITS: tuple[TaskSplit, ...] = ("held-out", "fresh", "train", "train")
 MAX_ANSWER_ROWS = 8
 """Most rows of an answer: an agent has to write them down."""
 
 
 class TableSubject(NamedTuple):
-    """What a table is about: two columns of words with their values, and two of numbers."""
+    """Subject of a table: two columns of words with their values, and two of numbers."""
 
     name: str
     words: tuple[tuple[str, tuple[str, ...]], tuple[str, tuple[str, ...]]]
@@ -87,7 +87,7 @@ class _Wish:
         self.sql, self.words, self.skills = self.sql + sql, self.words + words, (*self.skills, *skills)
 
 
-def query_sample(config: LifelongDbConfig, count: int, draw: Key, split: Split = "train") -> list[Task]:
+def query_sample(config: LifelongDbConfig, count: int, draw: Key, split: TaskSplit = "train") -> list[Task]:
     """``count`` tasks of a split, different ones, the four operations in turn."""
     tasks, number = dict[str, Task](), 0
     while len(tasks) < count:
@@ -135,7 +135,7 @@ def _table(subject: TableSubject, rng: np.random.Generator) -> SqlTable:
     count = int(rng.integers(8, 15))
     columns = [(name, "VARCHAR(40)") for name, _ in subject.words] + [(name, "INT") for name in subject.numbers]
     numbers = [rng.permutation(100)[:count] for _ in subject.numbers]
-    rows: tuple[Row, ...] = tuple(
+    rows: tuple[SqlRow, ...] = tuple(
         (
             index + 1,
             *(values[int(rng.integers(len(values)))] for _, values in subject.words),
@@ -307,4 +307,4 @@ OPERATIONS: dict[str, Callable[[_Wish], None]] = {
     "update": _update,
     "delete": _delete,
 }
-"""What a task asks for, by its kind."""
+"""Operations by the kind of their task."""

@@ -73,7 +73,7 @@ _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
 class ScriptResult(NamedTuple):
-    """What a script did.
+    """Result of a script.
 
     Attributes:
         code: exit status; None if its time was over.

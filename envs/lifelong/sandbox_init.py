@@ -48,7 +48,7 @@ POLL_S = 0.02
 _C = ctypes.CDLL(None, use_errno=True)
 
 
-class RefusedError(Exception):
+class SandboxRefusedError(Exception):
     """The system refuses a part of the sandbox."""
 
 
@@ -64,7 +64,7 @@ def main() -> NoReturn:
             os._exit(os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]) & 0xFF)
         _follow()
         _build(plan)
-    except (RefusedError, OSError) as error:
+    except (SandboxRefusedError, OSError) as error:
         _say({"refused": str(error)})
         os._exit(1)
     _say({})
@@ -76,7 +76,7 @@ def _enter(accounts: bool) -> None:
     """Enter all namespaces, as the user 0 of them."""
     rooted = os.geteuid() == 0
     if accounts and not rooted:
-        raise RefusedError("accounts: only root may map users")
+        raise SandboxRefusedError("accounts: only root may map users")
     done, mapped = os.pipe(), os.pipe()
     owner, users, groups = os.getpid(), os.geteuid(), os.getegid()
     helper = os.fork() if rooted else 0
@@ -92,7 +92,7 @@ def _enter(accounts: bool) -> None:
     else:
         fits = _mapped(owner, users, groups, 1)
     if not fits:
-        raise RefusedError("a map of users (uid_map)")
+        raise SandboxRefusedError("a map of users (uid_map)")
     os.setresgid(0, 0, 0)
     os.setresuid(0, 0, 0)
     if rooted:
@@ -165,7 +165,7 @@ def _check_limit() -> None:
         return
     if not child:
         os._exit(0)
-    raise RefusedError("a limit of processes (RLIMIT_NPROC)")
+    raise SandboxRefusedError("a limit of processes (RLIMIT_NPROC)")
 
 
 def _bind(source: str, target: str, device: bool) -> None:
@@ -184,7 +184,7 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, option
 
 def _call(name: str, result: int) -> None:
     if result < 0:
-        raise RefusedError(f"{name}: {os.strerror(ctypes.get_errno())}")
+        raise SandboxRefusedError(f"{name}: {os.strerror(ctypes.get_errno())}")
 
 
 def _write(path: str, text: str) -> None:

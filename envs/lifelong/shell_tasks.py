@@ -76,7 +76,7 @@ def shell_panel(kinds: Sequence[ShellKind], wishes: int, steps: int, name: str, 
 
 
 def split_of(task: Task) -> str:
-    """Split of a task, by its identity."""
+    """TaskSplit of a task, by its identity."""
     return _SPLITS[seed_of(key(SHELL_NAME, "split", task.id)) % len(_SPLITS)]
 
 

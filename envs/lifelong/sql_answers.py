@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import isclose
 
-from coevo.envs.lifelong.sql_database import Row, Value
+from coevo.envs.lifelong.sql_database import SqlRow, Value
 
 MAX_ANSWER_CHARS = 20_000
 """Most characters of an answer that is read."""
@@ -12,7 +12,7 @@ TOLERANCE = 1e-6
 _OPENING, _CLOSING, _QUOTES = "([", ")]", "'\""
 
 
-def answers(text: str, rows: Sequence[Row], ordered: bool) -> bool:
+def answers(text: str, rows: Sequence[SqlRow], ordered: bool) -> bool:
     """True if a text names exactly these rows: as a list of tuples, or one row without brackets.
 
     Args:
@@ -76,7 +76,7 @@ def _element(text: str, start: int) -> tuple[str, int]:
     return (text[start:end].strip(), end) if end > start else (text[start], start + 1)
 
 
-def _same_row(given: Sequence[str], row: Row) -> bool:
+def _same_row(given: Sequence[str], row: SqlRow) -> bool:
     return len(given) == len(row) and all(map(_same, given, row))
 
 

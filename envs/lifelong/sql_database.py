@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import md5
 from time import thread_time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coevo.envs.failures import one_line
 from coevo.utilities.errors import CoevoError
@@ -23,7 +23,7 @@ with extras_named():
     from sqlglot.errors import ErrorLevel, SqlglotError
 
 Value = int | float | str | None
-Row = tuple[Value, ...]
+SqlRow = tuple[Value, ...]
 
 MAX_SQL_CHARS = 4_000
 """Most characters of an action's statements."""
@@ -60,7 +60,7 @@ _FUNCTIONS = frozenset((
 _MARKS = re.compile(r"\x1b\[\d*m")
 """Marks of a terminal, which sqlglot puts into its messages."""
 _RUN = (exp.Query, exp.Insert, exp.Update, exp.Delete)
-logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # the agent is told what is not supported
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # feedback names what is not supported
 
 
 class SqlTable(NamedTuple):
@@ -68,11 +68,11 @@ class SqlTable(NamedTuple):
 
     name: str
     columns: tuple[tuple[str, str], ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SqlRow, ...]
 
 
 class SqlOutcome(NamedTuple):
-    """What statements did.
+    """Result of statements.
 
     Attributes:
         image: the database after them.
@@ -84,7 +84,7 @@ class SqlOutcome(NamedTuple):
     image: bytes
     text: str
     failed: bool
-    rows: tuple[Row, ...] = ()
+    rows: tuple[SqlRow, ...] = ()
 
 
 class _StatementError(CoevoError):
@@ -118,7 +118,7 @@ def executed(image: bytes, sql: str) -> SqlOutcome:
         statements = _translated(sql)
     except _StatementError as refused:
         return SqlOutcome(image, str(refused), failed=True)
-    connection, rows, text, failed = _opened(image), tuple[Row, ...](), "", False
+    connection, rows, text, failed = _opened(image), tuple[SqlRow, ...](), "", False
     try:
         for statement in statements:
             rows, text, failed = _ran(connection, statement)
@@ -129,7 +129,7 @@ def executed(image: bytes, sql: str) -> SqlOutcome:
         connection.close()
 
 
-def table_rows(image: bytes, name: str) -> tuple[Row, ...]:
+def table_rows(image: bytes, name: str) -> tuple[SqlRow, ...]:
     """All rows of a table."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
@@ -139,7 +139,7 @@ def table_rows(image: bytes, name: str) -> tuple[Row, ...]:
         connection.close()
 
 
-def table_hash(rows: Sequence[Row]) -> str:
+def table_hash(rows: Sequence[SqlRow]) -> str:
     """Hash of a table, whatever the order of its rows, in the form of LifelongAgentBench: 5 hex digits of each row."""
     parts = sorted(
         md5(",".join(str(value) for value in row if value is not None).encode(), usedforsecurity=False).hexdigest()[:5]
@@ -184,7 +184,7 @@ def _writes(statements: Sequence[exp.Expr | str]) -> bool:
     return any(isinstance(each, str) and not each.lstrip("( ").upper().startswith("SELECT") for each in statements)
 
 
-def _ran(connection: sqlite3.Connection, statement: exp.Expr | str) -> tuple[tuple[Row, ...], str, bool]:
+def _ran(connection: sqlite3.Connection, statement: exp.Expr | str) -> tuple[tuple[SqlRow, ...], str, bool]:
     """Rows, text and failure of one statement."""
     if not isinstance(statement, str):
         rows = _listed(connection, statement)
@@ -199,14 +199,14 @@ def _ran(connection: sqlite3.Connection, statement: exp.Expr | str) -> tuple[tup
         return (), f"error: {reason}", True
 
 
-def shown(rows: Sequence[Row]) -> str:
+def shown(rows: Sequence[SqlRow]) -> str:
     """Rows as Python writes a list of tuples, cut where they are too many."""
     text = repr(list(rows[:MAX_ROWS]))
     cut = text if len(text) <= MAX_CHARS else text[:MAX_CHARS] + " ..."
     return cut if len(rows) <= MAX_ROWS else f"{cut} and more rows"
 
 
-def _listed(connection: sqlite3.Connection, statement: exp.Expr) -> tuple[Row, ...]:
+def _listed(connection: sqlite3.Connection, statement: exp.Expr) -> tuple[SqlRow, ...]:
     """Names of the tables, or names and types of the columns of each."""
     connection.set_authorizer(None)
     names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -282,7 +282,7 @@ class _SampleSpread(_Spread):
     fewer = 1
 
 
-_SPREADS = (_Spread, _SampleSpread)
+_SPREADS: tuple[Callable[[], Any], ...] = (_Spread, _SampleSpread)
 
 
 def _day_of(value: Value) -> str | None:

@@ -163,7 +163,7 @@ def test_a_sandbox_that_ended_is_named():
 
 
 def asked(*prefix, accounts=True):
-    """What ``refusal`` says in a process that a command has changed."""
+    """Answer of ``refusal`` in a process that a command has changed."""
     code = f"from coevo.envs.lifelong.sandbox import refusal; print(refusal({accounts}))"
     return subprocess.run(
         [*prefix, sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
