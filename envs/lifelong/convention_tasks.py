@@ -49,7 +49,8 @@ def conventions(world: str, database: str) -> Conventions:
 
 def convention_notes(database: str, facts: Conventions) -> tuple[str, str]:
     """The notes that are true with these facts, about the price and about the number for "sold"."""
-    return f"in {database} price is column {facts.price}", f"in {database} sold is state {facts.sold}"
+    price, sold = told("price", facts.price), told("sell", facts.sold)
+    return f"{database} {price}", f"{database} {sold}"
 
 
 def sample(config: LifelongDbConfig, count: int, draw: Key, split: TaskSplit = "train") -> list[Task]:
@@ -86,11 +87,10 @@ def convention_bank(config: LifelongDbConfig, name: str) -> list[Entry] | None:
     return [_entry(name, note) for name, found in facts.items() for note in convention_notes(name, found)]
 
 
-def wrong_note(database: str, family: str, used: object) -> str:
-    """The note of a failure with a column or a number."""
-    return (
-        f"in {database} price is not column {used}" if family == "price" else f"in {database} sold is not state {used}"
-    )
+def told(family: str, used: object, right: bool = True) -> str:
+    """Feedback to an answer: whether a column or a number is the convention. A note has the database before it."""
+    subject = "price is {}column" if family == "price" else "sold is {}state"
+    return f"answer {subject.format('' if right else 'not ')} {used}"
 
 
 def _held_out(task: Task) -> bool:

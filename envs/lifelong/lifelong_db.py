@@ -33,8 +33,8 @@ FORM = NamedForm(
 UNREADABLE = "error: an action is Operation with a statement, or Answer with Final Answer"
 TOLD = 0.7
 """Share of cloned episodes with notes."""
-_NOTE = re.compile(r"in (\w+) (?:price is (not )?column (\w+)|sold is (not )?state (\d+))")
-_SAID = """in database table ? price of mark as sold is not column state right wrong , ok failed done : goods . []
+_NOTE = re.compile(r"(\w+) answer (?:price is (not )?column (\w+)|sold is (not )?state (\d+))")
+_SAID = """database table ? price of mark as sold is not column state wrong , ok failed done : goods . []
 error: is unchanged no price of the row is gone answer"""
 
 
@@ -158,7 +158,8 @@ class LifelongDb(Environment[SqlPosition]):
     def revealed(self, episode: Episode) -> list[Revealed]:
         """The note in the last feedback, at level 1."""
         when = f"a task is in database {episode.task.scope}"
-        told = [(step, _NOTE.search(turn.feedback)) for step, turn in enumerate(episode.turns)]
+        said = [f"{episode.task.scope} {turn.feedback}" for turn in episode.turns]
+        told = [(step, _NOTE.fullmatch(text)) for step, text in enumerate(said)]
         return [Revealed(found[0], when, step) for step, found in told if found] if self._conventions else []
 
     def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
@@ -276,20 +277,16 @@ def _judged(state: SqlPosition, answer: str) -> Step[SqlPosition]:
 def _convention_told(task: Task, rows: Sequence[SqlRow], answer: str, solved: bool) -> str:
     """Verdict of level 1, with the convention that it reveals."""
     if solved:
-        return f"right , {true_notes(task)[0 if task.kind == 'price' else 1]}"
+        return convention_tasks.told(task.kind, task.data["price" if task.kind == "price" else "sold"])
     row = next((row for row in rows if row[0] == task.data["wanted"]), None)
     if row is None:
         return "wrong , the row is gone"
     if task.kind == "sell":
-        state = row[4] if row[4] in CODES and row[4] != task.data["sold"] else None
-        return "wrong , " + (
-            "state is unchanged" if state is None else convention_tasks.wrong_note(task.scope, "sell", state)
-        )
+        other = row[4] in CODES and row[4] != task.data["sold"]
+        return convention_tasks.told("sell", row[4], right=False) if other else "wrong , state is unchanged"
     named = zip(PRICES, row[1:4], strict=True)
     column = next((name for name, value in named if answers(answer, [(value,)], ordered=True)), None)
-    return "wrong , " + (
-        "no price of the row" if column is None else convention_tasks.wrong_note(task.scope, "price", column)
-    )
+    return "wrong , no price of the row" if column is None else convention_tasks.told("price", column, right=False)
 
 
 def _lack(table: SqlTable, rows: Sequence[SqlRow], answer: str, wished: Sequence[Sequence[object]] | None) -> str:
