@@ -131,9 +131,8 @@ def executed(image: bytes, sql: str) -> SqlOutcome:
 
 def table_rows(image: bytes, name: str) -> tuple[SqlRow, ...]:
     """All rows of a table."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection = _loaded(image)
     try:
-        connection.deserialize(image)
         return tuple(connection.execute(f"SELECT * FROM {_quoted(name)}").fetchall())
     finally:
         connection.close()
@@ -219,10 +218,21 @@ def _listed(connection: sqlite3.Connection, statement: exp.Expr) -> tuple[SqlRow
     return tuple((name,) for name in names)
 
 
-def _opened(image: bytes) -> sqlite3.Connection:
-    """A connection that can only read and change the rows of the image."""
+def _loaded(image: bytes) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.deserialize(image)
+    connection.text_factory = _decoded
+    return connection
+
+
+def _decoded(text: bytes) -> str:
+    """A text of the database, which may have been made of any bytes."""
+    return text.decode(errors="replace")
+
+
+def _opened(image: bytes) -> sqlite3.Connection:
+    """A connection that can only read and change the rows of the image."""
+    connection = _loaded(image)
     connection.execute(f"PRAGMA max_page_count = {MAX_PAGES}")
     connection.execute("PRAGMA temp_store = MEMORY")
     for limit, value in _LIMITS.items():

@@ -92,6 +92,14 @@ def test_an_error_keeps_what_ran_before_it():
     assert table_rows(outcome.image, "fruit") == FRUIT.rows[1:]
 
 
+def test_texts_of_any_bytes_are_read():
+    outcome = executed(IMAGE, "UPDATE fruit SET name = CAST(x'ff00fe' AS CHAR)")
+    assert not outcome.failed
+    assert {row[1] for row in table_rows(outcome.image, "fruit")} == {"\ufffd\0\ufffd"}
+    assert "\\x00" in executed(outcome.image, "SELECT name FROM fruit").text
+    assert len(table_hash(table_rows(outcome.image, "fruit"))) == 32
+
+
 def test_the_hash_of_a_table_ignores_the_order_of_its_rows():
     assert table_hash(FRUIT.rows) == table_hash(FRUIT.rows[::-1]) != table_hash(FRUIT.rows[1:])
 
