@@ -135,6 +135,23 @@ class WebShopConfig(_Options):
     """Actions after which an episode is cut."""
 
 
+class LifelongDbConfig(_Options):
+    """SQL tasks after LifelongAgentBench, drawn by this project or read from the original's files; needs an extra."""
+
+    type: Literal["lifelong-db"] = "lifelong-db"
+    """Name of the environment."""
+    level: Literal[1, 2, 3] = 1
+    """1: hidden conventions and short prompts; 2 and 3: SQL skills, up to two clauses, and more with subqueries."""
+    world: int = Field(default=0, ge=0, le=MAX_SEED)
+    """Seed of the conventions, and of the panel of levels 2 and 3."""
+    databases: int = Field(default=16, ge=1, le=16)
+    """Databases of level 1, each with conventions of its own."""
+    steps: int = Field(default=3, ge=2, le=50)
+    """Actions after which an episode is cut."""
+    path: Annotated[str | None, Trusted("reads the tasks there"), FromAnywhere] = None
+    """Folder of LifelongAgentBench's files; null for tasks of a level."""
+
+
 EMBEDDED = SimulatorConfig()
 
 
@@ -153,7 +170,7 @@ class PluginEnvConfig(Config):
 
 BUILT_IN = (
     "homerules", "babyai", "babyai-rules", "minesweeper", "rows", "sokoban", "webshop",
-    "gymnasium", "factory", "openenv", "mcp", "verifiers", "tau2", "appworld",
+    "gymnasium", "factory", "openenv", "mcp", "verifiers", "tau2", "appworld", "lifelong-db",
 )  # fmt: skip
 """Environments with settings of their own; all others are named with their options."""
 
@@ -178,6 +195,7 @@ EnvConfig = Annotated[
     | Annotated[WebShopConfig, Tag("webshop")]
     | Annotated[Tau2Config, Tag("tau2")]
     | Annotated[AppWorldConfig, Tag("appworld")]
+    | Annotated[LifelongDbConfig, Tag("lifelong-db")]
     | Annotated[PluginEnvConfig, Tag("plugin")],
     Discriminator(_which),
 ]

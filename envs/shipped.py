@@ -21,6 +21,7 @@ class ShippedEnvironment:
         extra: extra that brings its packages; empty if the core has them.
         variable: environment variable that names what the user downloaded for it; empty if nothing is needed.
         source: how to get that.
+        sandboxed: whether it needs a sandbox, which the system may refuse.
     """
 
     path: str
@@ -29,10 +30,15 @@ class ShippedEnvironment:
     extra: str = ""
     variable: str = ""
     source: str = ""
+    sandboxed: bool = False
 
     @property
     def remedy(self) -> str:
-        """Command that gets what is missing; empty if it can be played."""
+        """Command that gets what is missing, or why the system refuses it; empty if it can be played."""
+        if self.sandboxed:
+            from coevo.envs.lifelong.sandbox import refusal
+
+            return refusal()
         if self.variable and not os.environ.get(self.variable):
             return f"{self.source}, then set {self.variable}"
         return f"pip install 'coevo[{self.extra}]'" if self.extra and lacks(self.extra) else ""
@@ -92,6 +98,18 @@ SHIPPED: Mapping[str, ShippedEnvironment] = {
         ("dev", "test_normal", "test_challenge"),
         variable="APPWORLD_PYTHON",
         source="python -m venv DIR && DIR/bin/pip install appworld==0.1.3",
+    ),
+    "lifelong-db": ShippedEnvironment(
+        "coevo.envs.lifelong.lifelong_db:LifelongDb",
+        "A database of one table, in which something is looked up or changed with SQL (extra lifelong).",
+        ("held-out", "no-bank", "other-facts"),
+        "lifelong",
+    ),
+    "lifelong-os": ShippedEnvironment(
+        "coevo.envs.lifelong.lifelong_os:LifelongOs",
+        "A small Linux system in a sandbox, in which files and accounts are brought into the state that is asked for.",
+        ("held-out",),
+        sandboxed=True,
     ),
     "rows": ShippedEnvironment(
         "coevo.envs.rows.rows_environment:Rows",

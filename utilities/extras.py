@@ -21,6 +21,7 @@ EXTRAS = {
     "gymnasium": ("gymnasium",),
     "openenv": ("websockets",),
     "textworld": ("textworld",),
+    "lifelong": ("sqlglot",),
     "embedding": ("sentence_transformers",),
     "mcp": ("mcp", "mcp_types"),
 }  # fmt: skip

@@ -6,7 +6,8 @@ from contextlib import closing
 from functools import partial
 from itertools import cycle, islice
 from resource import RUSAGE_SELF, getrusage
-from time import process_time
+from statistics import median
+from time import perf_counter, process_time
 from typing import Any
 
 import psutil
@@ -39,8 +40,12 @@ EXPERTS: dict[str, tuple[str, tuple[str, ...], float]] = {
     "minesweeper, 3 mines": ("minesweeper", ("mines=3",), 0.95),
     "minesweeper, 4 mines": ("minesweeper", ("mines=4",), 0.93),
     "webshop": ("webshop", (), 1.0),
+    "lifelong-db, level 2": ("lifelong-db", ("level=2",), 1.0),
+    "lifelong-db, level 3": ("lifelong-db", ("level=3",), 1.0),
 }
 """Environment, settings and least success of each expert."""
+MIN_SQL_TASKS, SHELL_TASKS, SHELL_STARTS = 400, 100, 20
+"""Tasks of lifelong-db per CPU-second with their own statements; tasks of lifelong-os, and sandboxes that are timed."""
 
 ENDING_CALL = '{"name": "done", "arguments": {}}'
 MIN_EPISODES = 12
@@ -57,6 +62,15 @@ def run(bench: Bench) -> None:
             seconds, gib = found["index_seconds"], found["gib"]
             print(f"{'':28}{seconds:>12.1f} s for catalogue and index (target {MAX_INDEX_SECONDS:.0f}), ", end="")
             print(f"{gib:.2f} GiB in the process (target {MAX_INDEX_GIB:.0f})")
+    found = bench.cell("lifelong-db-tasks", sql_tasks)
+    print(f"{'lifelong-db':28}{found['tasks_per_cpu_second']:>12,.0f} tasks per CPU-second (target {MIN_SQL_TASKS})")
+    found = bench.cell("lifelong-os", shell_tasks)
+    print(
+        f"{'lifelong-os':28}{found['success']:>12.3f} success of the oracle, {found['tasks']} tasks (target 1.0), ",
+        end="",
+    )
+    print(f"{found['idle']:.3f} without a script; {1000 * found['start_seconds']:.0f} ms a start, ", end="")
+    print(f"{found['episode_seconds']:.2f} s an episode")
     for name, (kind, settings, least) in EXPERTS.items():
         found = bench.cell(f"expert-{_cell(name)}", partial(success, kind, settings))
         free = f", {found['guess_free']:.3f} without a guess" if "guess_free" in found else ""
@@ -124,6 +138,45 @@ def success(kind: str, settings: Sequence[str]) -> BenchResult:
     if kind == "minesweeper":
         result["guess_free"] = sum(won and free for won, free in played) / len(played)
     return result
+
+
+def sql_tasks() -> BenchResult:
+    """Whole tasks of lifelong-db's level 3 per CPU-second: start, the task's own statement, the answer, the verdict."""
+    env = make(load_env("lifelong-db", ["level=3"]))
+    tasks, rates = env.sample(TASKS, key("environments", "lifelong-db")), []
+    for _ in range(ROUNDS):
+        since = process_time()
+        solved = sum(_expert(env, task)[0] for task in tasks)
+        rates.append(solved / (process_time() - since))
+    return {"tasks_per_cpu_second": max(rates), "slowest_round": min(rates), "tasks": TASKS}
+
+
+def shell_tasks() -> BenchResult:
+    """Success of lifelong-os's oracle and of doing nothing; medians of a sandbox's start and of an episode."""
+    # Its sandbox is Linux's, and the other environments are measured everywhere.
+    from coevo.envs.lifelong.sandbox import Sandbox
+
+    env = make(load_env("lifelong-os", []))
+    half, starts, episodes = SHELL_TASKS // 2, list[float](), list[float]()
+    tasks = (*env.sample(half, key("environments", "lifelong-os")), *env.panel("held-out", half).tasks)
+    try:
+        idle = sum(env.step([env.start(task)[0]], ["finish"])[0].success for task in tasks)
+        solved = 0
+        for task in tasks:
+            since = perf_counter()
+            solved += _expert(env, task)[0]
+            episodes.append(perf_counter() - since)
+    finally:
+        env.close()
+    for _ in range(SHELL_STARTS):
+        since = perf_counter()
+        sandbox = Sandbox()
+        starts.append(perf_counter() - since)
+        sandbox.close()
+    return {
+        "success": solved / len(tasks), "idle": idle / len(tasks), "tasks": len(tasks),
+        "start_seconds": median(starts), "episode_seconds": median(episodes),
+    }  # fmt: skip
 
 
 def _stepped(env: Environment[object], prepared: Sequence[tuple[Task, Sequence[str]]]) -> Iterator[object]:

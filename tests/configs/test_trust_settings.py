@@ -47,6 +47,7 @@ TRUSTED = {
     "PluginEnvConfig.options",
     "RowsConfig.path",
     "WebShopConfig.path",
+    "LifelongDbConfig.path",
     "RowsConfig.reward",
     "RowsConfig.tools",
     "PluginEnvConfig.python",

@@ -4,12 +4,20 @@ import json
 
 import pytest
 
-from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig, MineSweeperConfig, SokobanConfig, WebShopConfig
+from coevo.configs.env import (
+    BabyAIConfig,
+    BabyAIRulesConfig,
+    LifelongDbConfig,
+    MineSweeperConfig,
+    SokobanConfig,
+    WebShopConfig,
+)
 from coevo.configs.load.load import load_env
 from coevo.envs.babyai import BabyAI
 from coevo.envs.babyai.babyai_contents import KINDS
 from coevo.envs.babyai.rules import BabyAIRules
 from coevo.envs.homerules import HomeRules
+from coevo.envs.lifelong.lifelong_db import LifelongDb
 from coevo.envs.minesweeper import MineSweeper
 from coevo.envs.registry import make
 from coevo.envs.sokoban import Sokoban
@@ -20,7 +28,7 @@ from coevo.tasks.gates.environment_data import check_demonstrations, check_panel
 from coevo.utilities.errors import CoevoError
 
 MADE = {"homerules": HomeRules, "babyai": lambda: BabyAI(tuple(KINDS), 2), "babyai-rules": BabyAIRules}
-MADE |= {"sokoban": Sokoban, "minesweeper": MineSweeper, "webshop": WebShop}
+MADE |= {"sokoban": Sokoban, "minesweeper": MineSweeper, "webshop": WebShop, "lifelong-db": LifelongDb}
 each = pytest.mark.parametrize("env", [made() for made in MADE.values()], ids=MADE)
 
 
@@ -40,6 +48,9 @@ each = pytest.mark.parametrize("env", [made() for made in MADE.values()], ids=MA
         (MineSweeper(), "two-more", 40, "2c66476f8959"),
         (WebShop(), "held-out", 40, "9a446f0446ec"),
         (MineSweeper(fields=8), "other-mines", 40, "22a36c1ee107"),
+        (LifelongDb(), "held-out", 40, "c9c4a444674f"),
+        (LifelongDb(), "other-facts", 40, "26979db5917f"),
+        (LifelongDb(level=3), "held-out", 40, "e85ee8e3e4bd"),
     ],
 )
 def test_panels_never_change_unnoticed(env, name, size, known):
@@ -90,8 +101,9 @@ def test_what_it_hands_in_passes_the_gates(env, tmp_path):
         (Sokoban(), ["up", "left", "down", "dance"]),
         (MineSweeper(), ["(1, 1)", "(2, 5)", "(6, 6)", "dance"]),
         (WebShop(), ["search[lamp]", "search[red shoe]", "click[x]", "dance"]),
+        (LifelongDb(), ["Operation SELECT net FROM goods", "Operation DELETE FROM goods", "Answer 3", "dance"]),
     ],
-    ids=["homerules", "babyai", "sokoban", "minesweeper", "webshop"],
+    ids=["homerules", "babyai", "sokoban", "minesweeper", "webshop", "lifelong-db"],
 )
 def test_a_batch_is_stepped_as_its_episodes_would_be_alone(env, actions):
     states = [env.start(task)[0] for task in env.sample(20, key("batch"))]
@@ -114,6 +126,7 @@ def test_a_batch_is_stepped_as_its_episodes_would_be_alone(env, actions):
          BabyAIRulesConfig(world=7, towers=3, steps=9), BabyAIRules(7, 3, 9)),
         ("sokoban", ["size=7", "boxes=1"], SokobanConfig(size=7, boxes=1), Sokoban(7, 1)),
         ("webshop", ["products=300", "seed=4"], WebShopConfig(products=300, seed=4), WebShop(300, 4)),
+        ("lifelong-db", ["level=2", "steps=4"], LifelongDbConfig(level=2, steps=4), LifelongDb(2, steps=4)),
         ("minesweeper", ["mines=4", "fields=3"], MineSweeperConfig(mines=4, fields=3), MineSweeper(mines=4, fields=3)),
     ],
 )  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from coevo.envs.base import Step
+from coevo.envs.lifelong.lifelong_db import LifelongDb
 from coevo.envs.minesweeper import MineSweeper
 from coevo.envs.sokoban import Sokoban
 from coevo.envs.webshop import WebShop
@@ -20,6 +21,8 @@ MADE = {
     "sokoban": Sokoban,
     "minesweeper": MineSweeper,
     "webshop": WebShop,
+    "lifelong-db": LifelongDb,
+    "queries": lambda: LifelongDb(level=3),
     "named fields": lambda: MineSweeper(size=5, mines=5, fields=32),
 }
 each = pytest.mark.parametrize("name", MADE)
@@ -28,7 +31,7 @@ LONG = 1_000_000
 FRAGMENTS = (
     "up", "down", "(1, 1)", "(6,6)", "(2 3)", "search[", "search[red mug]", "click[", "click[buy now]", "]", "[", " ",
     "\n", "\x00", "\x1b[2J", "\r", "\u202e", "\ufeff", "९", "🙂", "e\u0301", "None", "{}", "<action>", "'", '"', "\\",
-    "%s", "-1", "1e9",
+    "%s", "-1", "1e9", "Operation ", "SELECT ", "* FROM goods", "Answer ",
 )  # fmt: skip
 """Pieces of hostile actions; any characters stand between them."""
 

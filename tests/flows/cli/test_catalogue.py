@@ -139,7 +139,7 @@ def test_a_broken_environment_is_named_and_hides_no_other(coevo, tmp_path, monke
 @pytest.mark.parametrize(
     ("module", "name"),
     [("minigrid", "babyai"), ("minigrid", "babyai-rules"), ("textworld", "textworld"), ("gymnasium", "gymnasium"),
-     ("websockets", "openenv")],
+     ("websockets", "openenv"), ("sqlglot", "lifelong-db")],
 )  # fmt: skip
 def test_an_environment_whose_extra_is_missing_says_how_to_install_it(coevo, monkeypatch, module, name):
     monkeypatch.setitem(sys.modules, module, None)

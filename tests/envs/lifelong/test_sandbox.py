@@ -1,0 +1,216 @@
+"""The sandbox: what scripts in it cannot do, and that nothing of it outlives its episode."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from coevo.envs.lifelong.sandbox import LIMITS, MAX_SCRIPT_BYTES, Sandbox, SandboxError, refusal
+
+needs_root = pytest.mark.skipif(bool(refusal()), reason=refusal() or "it can be started")
+PATIENCE_S = 10.0
+
+
+@pytest.fixture
+def sandbox():
+    with closing(Sandbox()) as started:
+        yield started
+
+
+def running(mark):
+    """Ids of processes of this machine whose command line has a mark."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [int(path.parent.name)] if mark.encode() in path.read_bytes().split(b"\0") else []
+        except OSError:
+            continue
+    return found
+
+
+def until(holds):
+    """Wait for a condition, and return whether it came."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not holds() and time.monotonic() < give_up:
+        time.sleep(0.02)
+    return holds()
+
+
+@needs_root
+def test_the_files_of_the_host_cannot_be_read(sandbox, tmp_path, monkeypatch):
+    secret = tmp_path / "secret-of-the-host.txt"
+    secret.write_text("told")
+    listed = sandbox.run(f"cat {secret} /root/.ssh/* /etc/hostname; ls / /home /root; find / -name 'secret-of*'")
+    assert "told" not in listed.output
+    known = {"bin", "dev", "etc", "home", "mnt", "opt", "proc", "root", "run", "sbin", "srv", "tmp", "usr", "var"}
+    assert {*sandbox.run("ls /").output.split()} - known <= {"lib", "lib64", "lib32"}
+    assert sandbox.run("ls -A /home /root /srv /opt /mnt /tmp | grep -v :").output.split() == []
+    for path in ("/etc/shadow", "/etc/passwd"):
+        assert sandbox.run(f"cat {path}").output != Path(path).read_text()
+    assert os.environ["PATH"] not in sandbox.run("env; cat /proc/*/environ").output
+    assert sandbox.run("cat /proc/1/environ").code != 0
+    assert "/work" not in sandbox.run("ls -l /proc/[0-9]*/cwd /proc/[0-9]*/root /proc/[0-9]*/exe /proc/1/fd").output
+
+
+@needs_root
+def test_the_files_of_the_host_cannot_be_changed_or_mounted(sandbox):
+    before = Path("/usr/bin/ls").resolve().read_bytes()
+    sandbox.run(
+        "echo x > /usr/bin/ls; chmod 777 /usr/bin/ls; mv /usr/bin/ls /tmp; rm -f /usr/bin/ls; ln /usr/bin/ls /x"
+    )
+    assert Path("/usr/bin/ls").resolve().read_bytes() == before
+    assert sandbox.run("ls -d /tmp").output == "/tmp\n"
+    capabilities = sandbox.run("grep CapEff /proc/self/status").output.split()[1]
+    assert int(capabilities, 16) & ~0b111011 == 0
+    assert sandbox.run("cat /proc/sys/kernel/hostname /proc/cmdline /proc/kcore /sys/kernel").code != 0
+
+
+@needs_root
+def test_no_network_can_be_reached(sandbox):
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        port = server.getsockname()[1]
+        hosts = (f"tcp/127.0.0.1/{port}", "udp/8.8.8.8/53")
+        told = sandbox.run("; ".join(f"exec 3<>/dev/{host} && echo reached" for host in hosts))
+        assert "reached" not in told.output
+        server.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            server.accept()
+
+
+@needs_root
+def test_a_fork_bomb_meets_a_limit_and_ends_with_its_script(sandbox):
+    mark = "coevo-fork-mark"
+    bomb = f"f() {{ bash -c 'sleep 100' {mark} & f & }}; for i in $(seq 500); do f; done 2>/dev/null; sleep 60"
+    told = sandbox.run(bomb, seconds=2.0)
+    assert (told.timed_out, told.ended, told.code) == (True, True, None)
+    assert len(running(mark)) <= LIMITS["NPROC"]
+    assert until(lambda: not running(mark))
+    assert sandbox.run("echo again").output == "again\n"
+
+
+@needs_root
+def test_nothing_outlives_its_episode():
+    sandbox = Sandbox()
+    mark = "98711.5"
+    sandbox.run(f"sleep {mark} & setsid sleep {mark} & nohup sleep {mark} > /dev/null & (sleep {mark} & disown)")
+    assert until(lambda: len(running(mark)) == 4)
+    sandbox.close()
+    assert until(lambda: not running(mark))
+
+
+@needs_root
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_sandbox_ends_with_its_owner(number):
+    mark = f"98712.{number}"
+    code = (
+        "from coevo.envs.lifelong.sandbox import Sandbox; import time; sandbox = Sandbox();"
+        f"sandbox.run('trap \"\" TERM INT HUP; sleep {mark} &'); print(1, flush=True);"
+        f"sandbox.run('sleep {mark}')"
+    )
+    owner = subprocess.Popen([sys.executable, "-P", "-c", code], stdout=subprocess.PIPE)
+    with owner:
+        assert owner.stdout.readline() == b"1\n"
+        assert until(lambda: running(mark))
+        owner.send_signal(number)
+    assert until(lambda: not running(mark))
+
+
+@needs_root
+def test_one_shell_stays_and_a_new_one_follows_where_it_has_ended(sandbox):
+    sandbox.run("cd /srv; name=pear; greet() { echo hello $1; }")
+    assert sandbox.run("pwd; greet $name").output == "/srv\nhello pear\n"
+    assert sandbox.run("false").code == 1
+    assert sandbox.run("cat; read x; echo $x-").output == "-\n"
+    left = sandbox.run("exit 7")
+    assert (left.code, left.ended) == (7, True)
+    assert sandbox.run("pwd; echo $name-").output == "/root\n-\n"
+    assert sandbox.run("exec 9>&-; echo on").ended
+    assert sandbox.run("kill -9 $$").ended
+    assert sandbox.run("kill -9 1; kill -INT 1; kill -TERM 1; echo alive").output == "alive\n"
+    assert sandbox.run("if", alone=True).code != 0
+
+
+@needs_root
+def test_output_files_and_time_are_bounded(sandbox):
+    assert len(sandbox.run("yes | head -c 1000000").output) == 1 << 16
+    assert sandbox.run("yes > /srv/full; echo $?", seconds=8.0).output.splitlines()[-1] != "0"
+    sandbox.run("for i in $(seq 3); do yes > /srv/full$i; done 2> /dev/null")
+    assert sandbox.run("echo on").output == "on\n", "a full disk ends no episode"
+    since = time.monotonic()
+    assert sandbox.run("while :; do :; done", seconds=1.0).timed_out
+    assert time.monotonic() - since < PATIENCE_S
+    assert sandbox.run("# " + "é" * (MAX_SCRIPT_BYTES // 2) + "\necho long").output == "long\n"
+
+
+@needs_root
+def test_clocks_are_shown_as_one_day(sandbox):
+    assert sandbox.run("touch /srv/x; date +%F; ls -l /srv/x | cut -d' ' -f6").output == "2026-01-01\n2026-01-01\n"
+    assert "Jan 01, 2026" in sandbox.run("useradd ada; chage -l ada").output
+
+
+@needs_root
+def test_a_sandbox_that_ended_is_named():
+    with closing(Sandbox()) as sandbox:
+        os.kill(sandbox.pid, signal.SIGKILL)
+        with pytest.raises(SandboxError, match="the sandbox has ended"):
+            sandbox.run("echo")
+
+
+def asked(*prefix, accounts=True):
+    """Answer of ``refusal`` in a process that a command has changed."""
+    code = f"from coevo.envs.lifelong.sandbox import refusal; print(refusal({accounts}))"
+    return subprocess.run(
+        [*prefix, sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+
+@needs_root
+def test_where_the_system_refuses_namespaces_one_line_says_so():
+    command = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
+    told = asked("unshare", "--user", "--map-root-user", "bash", "-c", command, "bash")
+    assert told.startswith("the system refuses the sandbox (user namespaces: No space left on device): allow ")
+    assert told.count("\n") == 1
+
+
+@needs_root
+def test_root_under_another_name_is_refused_since_nothing_limits_its_processes():
+    told = asked("unshare", "--user", "--map-user=1000", "--map-group=1000", accounts=False)
+    assert "(a limit of processes (RLIMIT_NPROC))" in told
+
+
+def other_user(code):
+    """Output of a program of another user, with the system's own interpreter."""
+    root = Path(__file__).parents[3]
+    command = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "/usr/bin/python3",
+        "-B",
+        "-P",
+        "-c",
+        code,
+    ]
+    paths = {"PYTHONPATH": str(root), "PATH": os.environ["PATH"]}
+    return subprocess.run(command, env=paths, cwd="/", capture_output=True, text=True, check=False)
+
+
+@needs_root
+def test_a_user_without_rights_gets_a_sandbox_for_files_and_none_for_accounts():
+    told = other_user("from coevo.envs.lifelong.sandbox import refusal; print(refusal(True)); print(refusal(False))")
+    if told.returncode:
+        pytest.skip("no other interpreter, or its user cannot read this folder")
+    first, second = told.stdout.splitlines()
+    assert "run as root, or set env.options.kinds=[files]" in first
+    assert second == ""
+    script = "id -u; f() { f | f & }; f 2> /dev/null; sleep 1; echo alive"
+    told = other_user(f"from coevo.envs.lifelong.sandbox import Sandbox; print(Sandbox(False).run({script!r}).output)")
+    assert told.stdout.splitlines()[0] == "0"
+    assert told.stdout.splitlines()[-2:] == ["alive", ""]

@@ -1,0 +1,128 @@
+"""The database of an episode: what runs, what does not, and the limits."""
+
+from time import process_time
+
+import pytest
+
+from coevo.envs.lifelong.sql_answers import answers
+from coevo.envs.lifelong.sql_database import MAX_ROWS, SqlTable, executed, image_of, table_hash, table_rows
+
+FRUIT = SqlTable(
+    "fruit",
+    (("id", "INT PRIMARY KEY"), ("name", "VARCHAR(20)"), ("price", "DECIMAL(8,2)"), ("since", "DATE")),
+    ((1, "Pear", 2.5, "2024-02-01"), (2, "fig", 4.0, "2024-03-05"), (3, "plum", None, "2025-03-01")),
+)
+IMAGE = image_of(FRUIT)
+
+
+@pytest.mark.parametrize(
+    ("sql", "text"),
+    [
+        ("SELECT name FROM fruit WHERE name = 'pear'", "[('Pear',)]"),
+        ("SELECT `name` FROM fruit ORDER BY name LIMIT 1 OFFSET 1;", "[('Pear',)]"),
+        ("select count(*), avg(price) from fruit as f", "[(3, 3.25)]"),
+        ("SELECT id FROM fruit WHERE price > (SELECT AVG(price) FROM fruit)", "[(2,)]"),
+        ("SELECT YEAR(since), COUNT(*) AS n FROM fruit GROUP BY YEAR(since) HAVING n > 1", "[(2024, 2)]"),
+        ("SELECT MONTH(since), DAY(since) FROM fruit WHERE id = 2", "[(3, 5)]"),
+        ("SELECT DATEDIFF('2024-03-05', '2024-02-01')", "[(33,)]"),
+        ("SELECT CONCAT(name, '-', id), IF(id > 1, 2, 3) FROM fruit WHERE id = 1", "[('Pear-1', 3)]"),
+        ("SELECT CEIL(2.1), FLOOR(2.9), POW(2, 3), MOD(7, 4), ROUND(2.345, 1), 7 DIV 2, 7 / 2", None),
+        ("SELECT STDDEV(id) FROM fruit", "[(0.816496580927726,)]"),
+        ("INSERT INTO fruit (id, name) VALUES (9, 'kiwi'); SELECT name FROM fruit WHERE id = 9", "[('kiwi',)]"),
+        ("UPDATE fruit SET price = price + 1 WHERE id = 1; SELECT price FROM fruit WHERE id = 1", "[(3.5,)]"),
+        ("DELETE FROM fruit WHERE id IN (SELECT id FROM fruit WHERE price IS NULL)", "[]"),
+        ("SHOW TABLES", "[('fruit',)]"),
+        ("DESCRIBE fruit", "[('id', 'integer'), ('name', 'text'), ('price', 'real'), ('since', 'text')]"),
+    ],
+)
+def test_statements_of_mysql_run(sql, text):
+    outcome = executed(IMAGE, sql)
+    assert not outcome.failed, outcome.text
+    assert text is None or outcome.text == text
+    assert table_rows(IMAGE, "fruit") == FRUIT.rows, "a state changed"
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("SELECT peel FROM fruit", "no such column: peel"), ("SELECT 1 FROM nowhere", "no such table: nowhere"),
+        ("SELEC 1", "error: "), ("", "0 statements"), ("SELECT (((", "error: "), (";".join(["SELECT 1"] * 9), "9 stat"),
+        ("CREATE TABLE t (a INT)", "CREATE is not supported: use SELECT"), ("DROP TABLE fruit", "DROP is not"),
+        ("ATTACH DATABASE '/tmp/x.db' AS x", "error: no SQL: "), ("PRAGMA user_version", "PRAGMA is not"),
+        ("SELECT LOAD_FILE('/etc/passwd')", "error: "), ("SELECT load_extension('x')", "error: "),
+        ("SELECT * FROM sqlite_master", "error: "), ("SELECT * FROM pragma_table_info('fruit')", "error: "),
+        ("SELECT readfile('/etc/passwd')", "error: "), ("SELECT 1 INTO OUTFILE '/tmp/x'", "error: "),
+        ("SELECT RAND()", "error: "), ("SELECT NOW()", "error: "), ("SELECT CURRENT_DATE", "error: "),
+        ("SELECT RANDOMBLOB(9)", "error: "), ("BEGIN", "error: "), ("VACUUM INTO '/tmp/x'", "error: "),
+        ("UPDATE fruit JOIN b ON fruit.id = b.id SET price = 1", "JOIN are not supported: use a subquery"),
+        ("SELECT '" + "x" * 5000 + "'", "characters of SQL, and at most"), ("SELECT 'a\0b'", "error: "),
+        ("SELECT '\ud800'", "error: "), ("SELECT " + "(" * 1500 + "1", "error: "),
+    ],
+)  # fmt: skip
+def test_what_does_not_run_is_one_line(sql, says):
+    outcome = executed(IMAGE, sql)
+    assert outcome.failed
+    assert says in outcome.text
+    assert outcome.text.isprintable() or "\0" in sql or "\ud800" in sql
+    assert outcome.image == IMAGE
+
+
+def test_work_rows_and_characters_are_bounded():
+    counting = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n{}) SELECT i FROM n"
+    since = process_time()
+    endless = executed(IMAGE, counting.format("").replace("SELECT i FROM n", "SELECT COUNT(*) FROM n"))
+    assert endless.text == "error: too much work for one statement"
+    assert process_time() - since < 5
+    many = executed(IMAGE, counting.format(" WHERE i < 400"))
+    assert many.text.endswith("and more rows")
+    assert len(many.rows) == MAX_ROWS + 1
+    long = "REPLACE(REPLACE(REPLACE('aaaaaaaaaa', 'a', 'aaaaaaaaaa'), 'a', 'aaaaaaaaaa'), 'a', 'aaaaaaaaaa')"
+    assert "too big" in executed(IMAGE, f"SELECT LENGTH({long})").text
+    image = IMAGE
+    for _ in range(20):
+        doubled = executed(image, "INSERT INTO fruit (name) SELECT name FROM fruit")
+        image = doubled.image
+    assert doubled.failed
+    assert len(image) <= 256 * 4096
+
+
+def test_an_error_keeps_what_ran_before_it():
+    outcome = executed(IMAGE, "DELETE FROM fruit WHERE id = 1; SELECT oops FROM fruit")
+    assert outcome.failed
+    assert table_rows(outcome.image, "fruit") == FRUIT.rows[1:]
+
+
+def test_texts_of_any_bytes_are_read():
+    outcome = executed(IMAGE, "UPDATE fruit SET name = CAST(x'ff00fe' AS CHAR)")
+    assert not outcome.failed
+    assert {row[1] for row in table_rows(outcome.image, "fruit")} == {"\ufffd\0\ufffd"}
+    assert "\\x00" in executed(outcome.image, "SELECT name FROM fruit").text
+    assert len(table_hash(table_rows(outcome.image, "fruit"))) == 32
+
+
+def test_the_hash_of_a_table_ignores_the_order_of_its_rows():
+    assert table_hash(FRUIT.rows) == table_hash(FRUIT.rows[::-1]) != table_hash(FRUIT.rows[1:])
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "right"),
+    [
+        ("[('pear', 3), ('fig', 7)]", [("pear", 3), ("fig", 7)], True),
+        ("[('fig', 7), ('pear', 3)]", [("pear", 3), ("fig", 7)], False),
+        ("(pear, 3), (fig, 7.0000000001)", [("pear", 3), ("fig", 7)], True),
+        ("42", [(42,)], True), ("'42'", [(42,)], True), ("42.1", [(42,)], False), ("pear", [("pear",)], True),
+        ("[(Decimal('2.50'),)]", [(2.5,)], True), ("[('a, b', 1)]", [("a, b", 1)], True),
+        ("[(\"it's\",)]", [("it's",)], True), ("[(it's,)]", [("it's",)], True), ("None", [(None,)], True),
+        ("[]", [], True), ("", [], True), ("[]", [(1,)], False), ("[(1, 2]", [(1, 2)], False),
+        ("[(1, 2)]", [(1,)], False), ("nan", [(1,)], False), ("(" * 2000, [(1,)], False), ("'" * 999, [("a",)], False),
+        ("x" * 30_000, [("x" * 30_000,)], False),
+    ],
+)  # fmt: skip
+def test_answers_are_compared_row_by_row(text, rows, right):
+    assert answers(text, rows, ordered=True) is right
+
+
+def test_without_an_order_rows_are_compared_as_a_bag():
+    rows = [("a", 1), ("b", 2), ("a", 1)]
+    assert answers("[('b', 2), ('a', 1), ('a', 1)]", rows, ordered=False)
+    assert not answers("[('b', 2), ('b', 2), ('a', 1)]", rows, ordered=False)
