@@ -56,6 +56,11 @@ SHIPPED: Mapping[str, ShippedEnvironment] = {
         "Cells that are opened, with numbers that count the mines beside them, on fields drawn by this project.",
         ("held-out", "one-more", "two-more"),
     ),
+    "searchqa": ShippedEnvironment(
+        "coevo.envs.searchqa:SearchQA",
+        "Questions that are answered by searching an encyclopedia whose sources contradict each other.",
+        ("held-out", "no-bank", "other-facts"),
+    ),
     "sokoban": ShippedEnvironment(
         "coevo.envs.sokoban:Sokoban",
         "Boxes that are pushed onto targets, on small boards drawn by this project.",

@@ -5,15 +5,17 @@ from functools import partial
 from itertools import cycle, islice
 from resource import RUSAGE_SELF, getrusage
 from time import process_time
+from typing import Any
 
 from benchmarks.bench import Bench, BenchResult
 from coevo.configs.load.load import load_env
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
+from coevo.envs.searchqa import SearchQA
 from coevo.envs.webshop import WebShop
 from coevo.envs.webshop.webshop import first_hit
-from coevo.records.demonstration import Moment, PastTurn
-from coevo.records.draws import extend, generator, key
+from coevo.records.demonstration import Answer, Moment, PastTurn
+from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Task
 
 STEPS, TASKS, EXPERT_TASKS = 60_000, 200, 2_000
@@ -22,6 +24,7 @@ ROUNDS = 3
 TARGETS: dict[str, tuple[str, tuple[str, ...], int]] = {
     "sokoban": ("sokoban", (), 50_000),
     "minesweeper": ("minesweeper", (), 8_000),
+    "searchqa": ("searchqa", (), 5_000),
     "webshop, 1,000 products": ("webshop", ("products=1000",), 5_000),
     "webshop, 100,000 products": ("webshop", ("products=100000",), 3_000),
 }
@@ -31,11 +34,14 @@ EXPERTS: dict[str, tuple[str, tuple[str, ...], float]] = {
     "sokoban": ("sokoban", (), 1.0),
     "minesweeper, 3 mines": ("minesweeper", ("mines=3",), 0.95),
     "minesweeper, 4 mines": ("minesweeper", ("mines=4",), 0.93),
+    "searchqa, level 1": ("searchqa", ("level=1",), 1.0),
+    "searchqa, level 2": ("searchqa", ("level=2",), 1.0),
     "webshop": ("webshop", (), 1.0),
 }
 """Environment, settings and least success of each expert."""
 
 Actions = Callable[[Environment[object], Task], Sequence[str]]
+Advise = Callable[[Any, Moment, Key], Answer]
 
 
 def run(bench: Bench) -> None:
@@ -50,6 +56,8 @@ def run(bench: Bench) -> None:
     for name, (kind, settings, least) in EXPERTS.items():
         found = bench.cell(f"expert-{_cell(name)}", partial(success, kind, settings))
         free = f", {found['guess_free']:.3f} without a guess" if "guess_free" in found else ""
+        if "without_notes" in found:
+            free = f", {found['without_notes']:.3f} by a guessed source"
         if "first_hit" in found:
             free = f", {found['first_hit']:.3f} by the instruction's first hit (at most {MAX_FIRST_HIT})"
         print(
@@ -79,11 +87,14 @@ def success(kind: str, settings: Sequence[str]) -> BenchResult:
     """Share of training and held-out tasks that the expert solves; of MineSweeper's, without a guess."""
     env = make(load_env(kind, settings))
     half = EXPERT_TASKS // 2
-    tasks = (*env.sample(half, key("environments", kind)), *env.panel("held-out", half).tasks)
-    played = [_expert(env, task) for task in tasks]
+    held_out = 80 if isinstance(env, SearchQA) else half
+    tasks = (*env.sample(half, key("environments", kind)), *env.panel("held-out", held_out).tasks)
+    played = [_expert(env, task, _known(env)) for task in tasks]
     result: BenchResult = {"success": sum(won for won, _ in played) / len(played), "tasks": len(played)}
     if isinstance(env, WebShop):
         result["first_hit"] = sum(first_hit(env, task).success for task in tasks) / len(tasks)
+    if isinstance(env, SearchQA):
+        result["without_notes"] = sum(_expert(env, task, env.advise)[0] for task in tasks) / len(tasks)
     if kind == "minesweeper":
         result["guess_free"] = sum(won and free for won, free in played) / len(played)
     return result
@@ -101,12 +112,17 @@ def _stepped(env: Environment[object], prepared: Sequence[tuple[Task, Sequence[s
                 break
 
 
-def _expert(env: Environment[object], task: Task) -> tuple[bool, bool]:
-    """Success of the expert, and whether it never guessed after its first action."""
+def _known(env: Environment[object]) -> Advise:
+    """The oracle of an environment whose expert guesses without notes; else the expert."""
+    return env.oracle if isinstance(env, SearchQA) else env.advise
+
+
+def _expert(env: Environment[object], task: Task, advise: Advise) -> tuple[bool, bool]:
+    """Success of an expert, and whether it never guessed after its first action."""
     (state, observation), history, free = env.start(task), tuple[PastTurn, ...](), True
     while True:
         moment = Moment(task.instruction, (), history, observation)
-        answer = env.advise(state, moment, extend(key("environments"), task.id, len(history)))
+        answer = advise(state, moment, extend(key("environments"), task.id, len(history)))
         free = free and (not history or answer.thought == "safe")
         (step,) = env.step([state], [answer.action])
         history = (*history, PastTurn(observation, answer.action, step.feedback))
@@ -129,11 +145,13 @@ def _opening(env: Environment[object], task: Task) -> list[str]:
 
 
 def _shopping(env: Environment[object], task: Task) -> list[str]:
-    """The oracle's actions: a search, a product, its options, the purchase."""
-    (state, observation), actions = env.start(task), list[str]()
+    """The oracle's actions: a search, a product, its options, the purchase; or searches, and the answer."""
+    (state, observation), actions, past = env.start(task), list[str](), tuple[PastTurn, ...]()
     while True:
-        actions.append(env.advise(state, Moment(task.instruction, (), (), observation), key("environments")).action)
+        moment = Moment(task.instruction, (), past, observation)
+        actions.append(_known(env)(state, moment, key("environments")).action)
         (step,) = env.step([state], actions[-1:])
+        past = (*past, PastTurn(observation, actions[-1], step.feedback))
         state, observation = step.state, step.observation
         if step.done:
             return actions
@@ -143,5 +161,10 @@ def _cell(name: str) -> str:
     return name.replace(", ", "-").replace(",", "").replace(" ", "-")
 
 
-ACTIONS: dict[str, Actions] = {"sokoban": _wandering, "minesweeper": _opening, "webshop": _shopping}
+ACTIONS: dict[str, Actions] = {
+    "sokoban": _wandering,
+    "minesweeper": _opening,
+    "searchqa": _shopping,
+    "webshop": _shopping,
+}
 """Actions that are timed, by environment."""

@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig, MineSweeperConfig, SokobanConfig, WebShopConfig
+from coevo.configs.env import (
+    BabyAIConfig,
+    BabyAIRulesConfig,
+    MineSweeperConfig,
+    SearchQAConfig,
+    SokobanConfig,
+    WebShopConfig,
+)
 from coevo.configs.load.load import load_env
 from coevo.envs.babyai import BabyAI
 from coevo.envs.babyai.babyai_contents import KINDS
@@ -12,6 +19,7 @@ from coevo.envs.babyai.rules import BabyAIRules
 from coevo.envs.homerules import HomeRules
 from coevo.envs.minesweeper import MineSweeper
 from coevo.envs.registry import make
+from coevo.envs.searchqa import SearchQA
 from coevo.envs.sokoban import Sokoban
 from coevo.envs.webshop import WebShop
 from coevo.records.draws import key
@@ -20,7 +28,7 @@ from coevo.tasks.gates.environment_data import check_demonstrations, check_panel
 from coevo.utilities.errors import CoevoError
 
 MADE = {"homerules": HomeRules, "babyai": lambda: BabyAI(tuple(KINDS), 2), "babyai-rules": BabyAIRules}
-MADE |= {"sokoban": Sokoban, "minesweeper": MineSweeper, "webshop": WebShop}
+MADE |= {"sokoban": Sokoban, "minesweeper": MineSweeper, "webshop": WebShop, "searchqa": SearchQA}
 each = pytest.mark.parametrize("env", [made() for made in MADE.values()], ids=MADE)
 
 
@@ -40,6 +48,9 @@ each = pytest.mark.parametrize("env", [made() for made in MADE.values()], ids=MA
         (MineSweeper(), "two-more", 40, "2c66476f8959"),
         (WebShop(), "held-out", 40, "9a446f0446ec"),
         (MineSweeper(fields=8), "other-mines", 40, "22a36c1ee107"),
+        (SearchQA(1), "held-out", 40, "f8431736b293"),
+        (SearchQA(), "held-out", 40, "9c4da5a8dbee"),
+        (SearchQA(), "other-facts", 40, "7e3cf4cdc894"),
     ],
 )
 def test_panels_never_change_unnoticed(env, name, size, known):
@@ -90,8 +101,9 @@ def test_what_it_hands_in_passes_the_gates(env, tmp_path):
         (Sokoban(), ["up", "left", "down", "dance"]),
         (MineSweeper(), ["(1, 1)", "(2, 5)", "(6, 6)", "dance"]),
         (WebShop(), ["search[lamp]", "search[red shoe]", "click[x]", "dance"]),
+        (SearchQA(), ["search[mayor]", "answer[x]", "answer[the]", "dance"]),
     ],
-    ids=["homerules", "babyai", "sokoban", "minesweeper", "webshop"],
+    ids=["homerules", "babyai", "sokoban", "minesweeper", "webshop", "searchqa"],
 )
 def test_a_batch_is_stepped_as_its_episodes_would_be_alone(env, actions):
     states = [env.start(task)[0] for task in env.sample(20, key("batch"))]
@@ -113,6 +125,7 @@ def test_a_batch_is_stepped_as_its_episodes_would_be_alone(env, actions):
         ("babyai-rules", ["world=7", "towers=3", "steps=9"],
          BabyAIRulesConfig(world=7, towers=3, steps=9), BabyAIRules(7, 3, 9)),
         ("sokoban", ["size=7", "boxes=1"], SokobanConfig(size=7, boxes=1), Sokoban(7, 1)),
+        ("searchqa", ["level=1", "realms=3"], SearchQAConfig(level=1, realms=3), SearchQA(1, realms=3)),
         ("webshop", ["products=300", "seed=4"], WebShopConfig(products=300, seed=4), WebShop(300, 4)),
         ("minesweeper", ["mines=4", "fields=3"], MineSweeperConfig(mines=4, fields=3), MineSweeper(mines=4, fields=3)),
     ],
@@ -145,6 +158,9 @@ def test_the_settings_of_a_recipe_reach_it(name, settings, config, env):
         (lambda: Sokoban(boxes=4), r"env\.boxes = 4"),
         (lambda: Sokoban().demonstrations(1, 2, key(0)), r"set warmstart\.drills=0"),
         (lambda: Sokoban().expert(None, key(0)), "use advise"),
+        (lambda: SearchQA(level=3), r"env\.level = 3"),
+        (lambda: SearchQA(realms=1).panel("held-out", 10**6), r"'held-out' has \d+ tasks.*request fewer"),
+        (lambda: SearchQA().demonstrations(1, 2, key(0)), r"set warmstart\.drills=0"),
         (lambda: MineSweeper(mines=1), r"env\.mines = 1"),
         (lambda: MineSweeper().demonstrations(1, 2, key(0)), r"set warmstart\.drills=0"),
         (lambda: MineSweeper().expert(None, key(0)), "use advise"),

@@ -123,7 +123,17 @@ def test_what_cannot_be_built_is_one_line_with_a_remedy(package, kind, options, 
 
 @pytest.mark.parametrize(
     "env",
-    ["homerules", "babyai", "babyai-rules", "sokoban", "minesweeper", "webshop", "textworld", "echo_package:Echo"],
+    [
+        "homerules",
+        "babyai",
+        "babyai-rules",
+        "sokoban",
+        "minesweeper",
+        "webshop",
+        "searchqa",
+        "textworld",
+        "echo_package:Echo",
+    ],
 )
 def test_without_a_panel_in_the_settings_the_first_of_the_environment_is_played(package, env):
     asked = load_recipe("homerules-react", [f"env={{type: '{env}'}}", "evaluation.panels=[]"])
