@@ -39,6 +39,12 @@ SHIPPED: Mapping[str, ShippedEnvironment] = {
         "A household whose facts are hidden: sixteen houses of one world.",
         ("seen-houses", "no-bank", "other-facts", "other-houses"),
     ),
+    "alfworld": ShippedEnvironment(
+        "coevo.envs.alfworld:AlfWorld",
+        "Households in text after ALFWorld: things that are found, treated and put elsewhere (extra alfworld).",
+        ("seen-rooms", "unseen-rooms"),
+        "alfworld",
+    ),
     "babyai": ShippedEnvironment(
         "coevo.envs.babyai:BabyAI",
         "Rooms of BabyAI with things to go to, pick up, open and put down (extra babyai).",

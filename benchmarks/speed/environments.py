@@ -1,14 +1,22 @@
 """Environments of the papers: steps per CPU-second on one core, and how often their experts succeed."""
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import cycle, islice
+from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any
 
 from benchmarks.bench import Bench, BenchResult
+from coevo.configs.env import PluginEnvConfig
 from coevo.configs.load.load import load_env
+from coevo.configs.simulator_config import SimulatorConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
 from coevo.envs.searchqa import SearchQA
@@ -17,6 +25,7 @@ from coevo.envs.webshop.webshop import first_hit
 from coevo.records.demonstration import Answer, Moment, PastTurn
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Task
+from coevo.utilities.extras import lacks
 
 STEPS, TASKS, EXPERT_TASKS = 60_000, 200, 2_000
 ROUNDS = 3
@@ -40,6 +49,14 @@ EXPERTS: dict[str, tuple[str, tuple[str, ...], float]] = {
 }
 """Environment, settings and least success of each expert."""
 
+MIN_ENGINE_SHARE, GAMES = 0.9, 6
+"""Steps per second of ``alfworld`` against the bare engine's; games of each family whose planner is tried."""
+WANDERING = ("look", "inventory", "dance")
+"""Commands of any game, which make it longer."""
+PYTHON = "ALFWORLD_PYTHON"
+"""Variable that names the interpreter with the extra alfworld, where this one lacks it."""
+BARE = Path(__file__).with_name("bare_alfworld.py").absolute()
+
 Actions = Callable[[Environment[object], Task], Sequence[str]]
 Advise = Callable[[Any, Moment, Key], Answer]
 
@@ -53,6 +70,13 @@ def run(bench: Bench) -> None:
             seconds, gib = found["index_seconds"], found["gib"]
             print(f"{'':28}{seconds:>12.1f} s for catalogue and index (target {MAX_INDEX_SECONDS:.0f}), ", end="")
             print(f"{gib:.2f} GiB in the process (target {MAX_INDEX_GIB:.0f})")
+    if PYTHON not in os.environ and lacks("alfworld"):
+        print(f"alfworld: left out; install the extra alfworld, or set {PYTHON} to an interpreter that has it")
+    else:
+        found = bench.cell("alfworld", households)
+        print(f"{'alfworld':28}{found['steps_per_second']:>12,.1f} steps per second, ", end="")
+        print(f"{found['engine_share']:.2f} of the bare engine's (target {MIN_ENGINE_SHARE}); ", end="")
+        print(f"{found['success']:.3f} success of the planner, {found['tasks']} games of six families (target 1.0)")
     for name, (kind, settings, least) in EXPERTS.items():
         found = bench.cell(f"expert-{_cell(name)}", partial(success, kind, settings))
         free = f", {found['guess_free']:.3f} without a guess" if "guess_free" in found else ""
@@ -83,6 +107,55 @@ def speed(kind: str, settings: Sequence[str]) -> BenchResult:
     return built | {"steps_per_cpu_second": max(rates), "slowest_round": min(rates), "steps": STEPS, "tasks": TASKS}
 
 
+def households() -> BenchResult:
+    """Steps of ``alfworld`` and of the bare engine, turn about, and the success of the planner."""
+    python = os.environ.get(PYTHON)
+    env = make(PluginEnvConfig(type="alfworld", python=python, simulator=SimulatorConfig(workers=1)))
+    with closing(env):
+        tasks = env.sample(GAMES * 6, key("environments", "alfworld"))
+        games = [(task, _household(env, task)) for task in tasks]
+        timed = [(task, [*commands[:-1], *WANDERING * 3]) for task, (commands, _) in games[:6]]
+        told = json.dumps([[dict(task.data), task.instruction, commands] for task, commands in timed])
+        ours, bare = list[float](), list[float]()
+        for _ in range(ROUNDS):
+            ours.append(sum(_stepping(env, task, commands) for task, commands in timed))
+            command = [python or sys.executable, "-P", str(BARE), str(BARE.parents[2]), "1"]
+            bare += json.loads(
+                subprocess.run(command, input=told, check=True, stdout=subprocess.PIPE, text=True).stdout
+            )
+    steps = sum(len(commands) for _, commands in timed)
+    solved = sum(success for _, (_, success) in games) / len(games)
+    return {
+        "steps_per_second": steps / min(ours),
+        "engine_share": min(bare) / min(ours),
+        "success": solved,
+        "tasks": len(games),
+    }
+
+
+def _household(env: Environment[Any], task: Task) -> tuple[list[str], bool]:
+    """Commands of the planner, and their success."""
+    (state, observation), commands = env.start(task), list[str]()
+    while True:
+        commands.append(env.advise(state, Moment(task.instruction, (), (), observation), key("environments")).action)
+        (step,) = env.step([state], commands[-1:])
+        state, observation = step.state, step.observation
+        if step.done:
+            return commands, step.success
+
+
+def _stepping(env: Environment[Any], task: Task, commands: Sequence[str]) -> float:
+    """Seconds of the steps of an episode, without its start."""
+    state, _ = env.start(task)
+    since = perf_counter()
+    for command in commands:
+        (step,) = env.step([state], [command])
+        state = step.state
+    spent = perf_counter() - since
+    env.release([state])
+    return spent
+
+
 def success(kind: str, settings: Sequence[str]) -> BenchResult:
     """Share of training and held-out tasks that the expert solves; of MineSweeper's, without a guess."""
     env = make(load_env(kind, settings))
@@ -93,7 +166,7 @@ def success(kind: str, settings: Sequence[str]) -> BenchResult:
     result: BenchResult = {"success": sum(won for won, _ in played) / len(played), "tasks": len(played)}
     if isinstance(env, WebShop):
         result["first_hit"] = sum(first_hit(env, task).success for task in tasks) / len(tasks)
-    if isinstance(env, SearchQA):
+    if kind == "searchqa":
         result["without_notes"] = sum(_expert(env, task, env.advise)[0] for task in tasks) / len(tasks)
     if kind == "minesweeper":
         result["guess_free"] = sum(won and free for won, free in played) / len(played)

@@ -125,6 +125,7 @@ def test_what_cannot_be_built_is_one_line_with_a_remedy(package, kind, options, 
     "env",
     [
         "homerules",
+        "alfworld",
         "babyai",
         "babyai-rules",
         "sokoban",

@@ -28,13 +28,14 @@ CALLS = {"key", "extend", "seed", "_ask"}
 PINNED = """
 actions actions another answer answer answers appliance attempt attempt author batch beyond check check critic custom
 demonstrations drill episode episode epoch evaluate evaluate evaluate evaluate evaluate evaluate evaluate evaluate
-evaluate evaluate evaluate exam expert file functions gateway given goal guess guide homerules homerules init keys
-lessons lessons lessons lessons lessons made names noise notices notices notices order order order order order others
-panel panel panel panel panels passages place play play pool pools price price probe probe probe probe probe probe
-probe probe probe queries queue random_entries random_entries reflections rehearsal rehearsal rehearsal rehearsal
-replay replica restored retire retire retrieval retrieval retrieve retrieve rollout rollout rows rows rows rows sample
-sample search seeds shown simulator split split split split split split split step step task tasks tools tried update
-update warmstart warmstart warmstart webshop webshop weights words write writer
+evaluate evaluate evaluate exam expert file functions furniture games gateway given goal guess guide homerules
+homerules init keys lessons lessons lessons lessons lessons made names noise notices notices notices objects order
+order order order order others panel panel panel panel panel panels passages place play play pool pools price price
+probe probe probe probe probe probe probe probe probe queries queue random_entries random_entries reflections
+rehearsal rehearsal rehearsal rehearsal replay replica restored retire retire retrieval retrieval retrieve retrieve
+rollout rollout rows rows rows rows sample sample search seeds shown simulator simulator split split split split split
+split split split step step task tasks tools tried update update warmstart warmstart warmstart webshop webshop weights
+words write writer
 """
 """Every string in a call of one of them, as often as it is there; a new one is added here."""
 
