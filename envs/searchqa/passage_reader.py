@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from coevo.envs.searchqa.encyclopedia import SOURCES, Inquiry, PassageClaim, read_passages, read_question
-from coevo.envs.searchqa.question_draws import NOTE, note
+from coevo.envs.searchqa.question_draws import NOTE
 from coevo.records.demonstration import Moment
 from coevo.records.draws import Key, seed_of
 
@@ -46,10 +46,10 @@ def _same(name: str, other: str) -> bool:
 def _source(asked: Inquiry, moment: Moment, draw: Key) -> tuple[str, str]:
     """Thought and source: as a note says, else a guess among those that no note excludes."""
     notes = [found.groups() for each in moment.lessons if (found := NOTE.search(each.text))]
-    said = [(relation, source) for realm, relation, source in notes if realm == asked.realm]
-    trusted = next((source for relation, source in said if relation == "trust"), None)
+    said = [(verdict, source) for verdict, realm, source in notes if realm == asked.realm]
+    trusted = next((source for verdict, source in said if verdict == "right"), None)
     if trusted is not None:
-        return note(asked.realm, "trust", trusted), trusted
-    left = [source for source in SOURCES if ("not", source) not in said] or list(SOURCES)
+        return f"in {asked.realm} by {trusted}", trusted
+    left = [source for source in SOURCES if ("wrong", source) not in said] or list(SOURCES)
     guess = left[seed_of(draw) % len(left)]
-    return f"{asked.realm} guess {guess}", guess
+    return f"in {asked.realm} guess {guess}", guess

@@ -34,13 +34,19 @@ MADE_PANELS = {
 FILE_PANELS = {"held-out": "questions of the files that training leaves out"}
 _ONE_IN = 4
 """Share of questions that training leaves out."""
-NOTE = re.compile(r"in (\w+) (trust|not) (\w+)")
-"""Note about a realm, as the feedback of an answer reveals it."""
+Verdict = Literal["right", "wrong"]
+NOTE = re.compile(r"(right|wrong) answer in (\w+) by (\w+)")
+"""Verdict, realm and source of a note."""
 
 
-def note(realm: str, relation: Literal["trust", "not"], source: str) -> str:
-    """Note that a source is right, or wrong, in a realm."""
-    return f"in {realm} {relation} {source}"
+def outcome(verdict: Verdict, realm: str, source: str) -> str:
+    """Feedback to an answer that is the one of a source."""
+    return f"{verdict} answer in {realm} by {source}"
+
+
+def note(verdict: Verdict, realm: str, source: str) -> str:
+    """Note that a source is right, or wrong, in a realm: its name and the feedback, as a writer quotes them."""
+    return f"{realm} {outcome(verdict, realm, source)}"
 
 
 def sample(config: SearchQAConfig, files: FileQuestions | None, count: int, draw: Key) -> list[Task]:
@@ -70,7 +76,7 @@ def panel_bank(config: SearchQAConfig, name: str) -> list[Entry] | None:
         return None
     world = f"other/{config.world}"
     return [
-        _entry(realm, note(realm, "trust", facts(config.level, world, realm).trusted))
+        _entry(realm, note("right", realm, facts(config.level, world, realm).trusted))
         for realm in REALMS[: config.realms]
     ]
 
@@ -92,7 +98,7 @@ def revealed(episode: Episode) -> list[Revealed]:
     """Notes that the feedback of an answer reveals."""
     told = [(step, NOTE.search(turn.feedback)) for step, turn in enumerate(episode.turns)]
     when = f"a question is about {episode.task.scope}"
-    return [Revealed(found[0], when, step) for step, found in told if found]
+    return [Revealed(f"{episode.task.scope} {found[0]}", when, step) for step, found in told if found]
 
 
 def state_of(task: Task, files: FileQuestions | None) -> SearchState:
@@ -134,11 +140,11 @@ def _key_of(task: Task) -> AnswerKey:
     golden, realm = answers[known.trusted], task.scope
     said = [(source, normal(name)) for source in SOURCES for name in answers[source]]
     right = set(map(normal, golden))
-    outcomes = {form: f"right , {note(realm, 'trust', known.trusted)}" for form in right}
+    outcomes = {form: outcome("right", realm, known.trusted) for form in right}
     for form in {form for _, form in said} - right:
         by = {source for source, each in said if each == form}
         if len(by) == 1:
-            outcomes[form] = f"wrong , {note(realm, 'not', by.pop())}"
+            outcomes[form] = outcome("wrong", realm, by.pop())
     return AnswerKey(golden, tuple(sorted(outcomes.items())))
 
 
@@ -211,7 +217,7 @@ def _entry(realm: str, text: str) -> Entry:
         strategy=text,
         condition=realm,
         example="",
-        keywords=f"{realm} trust",
+        keywords=f"{realm} answer",
         scope=realm,
         split="train",
         sources=(),

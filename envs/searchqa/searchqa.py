@@ -45,7 +45,7 @@ GUIDE = """An action is one of these:
 {about}"""
 ABOUT_MADE = "Sources may contradict each other; in each realm one of them is right: {sources}."
 SAID = (
-    f"{NOTHING_YET} {NOTHING} {UNREADABLE} {NO_SEARCH_LEFT} found passages right wrong , in trust not guess search "
+    f"{NOTHING_YET} {NOTHING} {UNREADABLE} {NO_SEARCH_LEFT} found passages right wrong answer in by guess search "
     "search[ answer[ ] the question is answered"
 )
 """Words of observations, feedback, thoughts and actions that no passage has."""
@@ -172,7 +172,7 @@ class SearchQA(Environment[SearchPoint]):
             searched = state.state.shown is not None
             text = state.state.key.golden[0] if searched else state.task.instruction
             return self._said("", "answer" if searched else "search", text)
-        told = Note(note(state.task.scope, "trust", facts_of(state.task).trusted))
+        told = Note(note("right", state.task.scope, facts_of(state.task).trusted))
         return self.expert(Moment(moment.instruction, (told,), moment.history, moment.observation), key)
 
     def _said(self, thought: str, verb: str, text: str) -> Answer:
@@ -200,8 +200,8 @@ class SearchQA(Environment[SearchPoint]):
         if self._files is not None:
             raise self.untaught("probe")
         tasks = question_draws.fresh_tasks(self._config, size, extend(key, "probe"))
-        right = tuple((note(task.scope, "trust", facts_of(task).trusted),) for task in tasks)
-        wrong = tuple((note(task.scope, "trust", _others(facts_of(task).trusted)[0]),) for task in tasks)
+        right = tuple((note("right", task.scope, facts_of(task).trusted),) for task in tasks)
+        wrong = tuple((note("right", task.scope, _others(facts_of(task).trusted)[0]),) for task in tasks)
         return Probe(tuple(tasks), right, wrong)
 
 
@@ -217,13 +217,13 @@ def _told(task: Task, draw: Key) -> tuple[str, ...]:
     share, others = rng.random(), [_others(trusted)[index] for index in rng.permutation(len(SOURCES) - 1)]
     notes = list[str]()
     if share < TOLD:
-        notes = [note(realm, "trust", trusted)]
+        notes = [note("right", realm, trusted)]
     elif share < WARNED:
-        notes = [note(realm, "not", source) for source in others[: 1 + rng.integers(len(others))]]
+        notes = [note("wrong", realm, source) for source in others[: 1 + rng.integers(len(others))]]
     elif share < MISLED:
-        notes = [note(realm, "trust", others[0])]
+        notes = [note("right", realm, others[0])]
     if rng.random() < DISTRACTED:
         strangers = [each for each in REALMS if each != realm]
         chosen = [strangers[index] for index in rng.permutation(len(strangers))[: 1 + rng.integers(2)]]
-        notes += [note(each, "trust", SOURCES[rng.integers(len(SOURCES))]) for each in chosen]
+        notes += [note("right", each, SOURCES[rng.integers(len(SOURCES))]) for each in chosen]
     return tuple(notes[index] for index in rng.permutation(len(notes)))

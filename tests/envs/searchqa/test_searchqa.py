@@ -56,11 +56,11 @@ def test_the_oracle_answers_every_question_and_the_expert_as_its_notes_say(level
     assert all(played(env, task, env.oracle)[0].success for task in tasks)
     hops = {len(played(env, task, env.oracle)[1]) - 1 for task in tasks}
     assert hops == ({1} if level == 1 else {1, 2})
-    told = [played(env, task, env.advise, [note(task.scope, "trust", facts_of(task).trusted)])[0] for task in tasks]
+    told = [played(env, task, env.advise, [note("right", task.scope, facts_of(task).trusted)])[0] for task in tasks]
     assert all(step.success for step in told)
     guessed = sum(played(env, task, env.advise)[0].success for task in tasks) / len(tasks)
     assert guessed < 0.5
-    wrong = [note(task.scope, "not", facts_of(task).trusted) for task in tasks]
+    wrong = [note("wrong", task.scope, facts_of(task).trusted) for task in tasks]
     misled = [played(env, task, env.advise, [each])[0].success for task, each in zip(tasks, wrong, strict=True)]
     assert sum(misled) / len(misled) < 0.1
 
@@ -74,12 +74,12 @@ def test_an_outcome_reveals_what_is_true_of_the_source_that_was_believed():
             (found,) = env.step([state], [f"search[{' '.join(task.data['relations'])} {task.data['subject']}]"])
             (line,) = (line for line in found.observation.split("\n") if source in line)
             (step,) = env.step([found.state], [f"answer[{line.split()[-1]}]"])
-            relation = "trust" if source == known.trusted else "not"
-            assert step.success is (relation == "trust")
-            assert step.feedback.endswith(note(task.scope, relation, source))
+            verdict = "right" if source == known.trusted else "wrong"
+            assert step.success is (verdict == "right")
+            assert f"{task.scope} {step.feedback}" == note(verdict, task.scope, source)
             turn = Turn("", (), Completion((), (), "", True), "answer", step.feedback, step.reward, True)
             (told,) = env.revealed(Episode("1", task, 0, 0, (turn,), step.success, False))
-            assert (told.note, told.step) == (note(task.scope, relation, source), 0)
+            assert (told.note, told.step) == (note(verdict, task.scope, source), 0)
 
 
 def test_a_realm_trusts_one_source_in_all_its_questions_and_no_prompt_says_which():
@@ -89,7 +89,7 @@ def test_a_realm_trusts_one_source_in_all_its_questions_and_no_prompt_says_which
     for task in tasks:
         trusted.setdefault(task.scope, set()).add(facts_of(task).trusted)
         (state, observation), guide = env.start(task), env.guide(task).text
-        assert "trust" not in f"{task.instruction} {observation} {guide}"
+        assert "right answer" not in f"{task.instruction} {observation} {guide}"
         assert state.task == task
     assert all(len(sources) == 1 for sources in trusted.values())
     assert len({*map(tuple, trusted.values())}) > 1
