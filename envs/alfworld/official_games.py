@@ -20,6 +20,8 @@ FILE = "game.tw-pddl"
 SPLITS = ("train", "valid_seen", "valid_unseen")
 MAX_GAME_BYTES = 2**24
 MAX_GAMES = 100_000
+_EVALUATED = re.compile(r"[{}#\[\]\\\"']")
+"""Characters by which a name in a problem could become an expression of the engine's grammar; no game has them."""
 _GOAL = re.compile(r"Your task is to: ([^\"\\]{1,300})")
 
 
@@ -92,6 +94,8 @@ def read_game(folder: Path, path: str) -> OfficialGame | None:
         raise CoevoError(f"{file}: no game of ALFWorld: {type(error).__name__}: {str(error)[:100]}") from None
     if not isinstance(problem, str) or words is None:
         raise CoevoError(f"{file}: no game of ALFWorld: it has no problem, or no task in words")
+    if _EVALUATED.search(problem):
+        raise CoevoError(f"{file}: no game of ALFWorld: its problem has a character that no name has")
     family = next(name for name in FAMILIES if f"{os.sep}{name}-" in f"{os.sep}{path}")
     goal = " ".join(words[1].split()).rstrip(".")
     return OfficialGame(path, family, goal, problem, hashlib.sha256(content).hexdigest()[:16]) if solvable else None

@@ -191,7 +191,12 @@ def test_official_games_are_those_that_can_be_solved_and_named_by_their_content(
 
 @pytest.mark.parametrize(
     ("changes", "line"),
-    [({"pddl_problem": 3}, "it has no problem"), ({"grammar": "x"}, "no task in words"), ({"grammar": 3}, "TypeError")],
+    [
+        ({"pddl_problem": 3}, "it has no problem"),
+        ({"pddl_problem": "(a {b}_bar_1)"}, "a character that no name has"),
+        ({"grammar": "x"}, "no task in words"),
+        ({"grammar": 3}, "TypeError"),
+    ],
 )
 def test_a_file_that_is_no_game_is_one_line(tmp_path, changes, line):
     env = AlfWorld("official", path=str(official(tmp_path, 2, **changes)))
