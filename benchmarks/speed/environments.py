@@ -119,7 +119,7 @@ def households() -> BenchResult:
         ours, bare = list[float](), list[float]()
         for _ in range(ROUNDS):
             ours.append(sum(_stepping(env, task, commands) for task, commands in timed))
-            command = [python or sys.executable, "-P", str(BARE), str(BARE.parents[2]), "1"]
+            command = [python or sys.executable, "-P", str(BARE), str(BARE.parents[2]), "2"]
             bare += json.loads(
                 subprocess.run(command, input=told, check=True, stdout=subprocess.PIPE, text=True).stdout
             )

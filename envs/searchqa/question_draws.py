@@ -34,17 +34,17 @@ MADE_PANELS = {
 FILE_PANELS = {"held-out": "questions of the files that training leaves out"}
 _ONE_IN = 4
 """Share of questions that training leaves out."""
-Verdict = Literal["right", "wrong"]
+SourceVerdict = Literal["right", "wrong"]
 NOTE = re.compile(r"(right|wrong) answer in (\w+) by (\w+)")
-"""Verdict, realm and source of a note."""
+"""SourceVerdict, realm and source of a note."""
 
 
-def outcome(verdict: Verdict, realm: str, source: str) -> str:
+def outcome(verdict: SourceVerdict, realm: str, source: str) -> str:
     """Feedback to an answer that is the one of a source."""
     return f"{verdict} answer in {realm} by {source}"
 
 
-def note(verdict: Verdict, realm: str, source: str) -> str:
+def note(verdict: SourceVerdict, realm: str, source: str) -> str:
     """Note that a source is right, or wrong, in a realm: its name and the feedback, as a writer quotes them."""
     return f"{realm} {outcome(verdict, realm, source)}"
 
