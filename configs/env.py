@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, JsonValue, Tag, ValidationError
+from pydantic import Discriminator, Field, JsonValue, Tag, ValidationError, model_validator
 
 from coevo.configs.adapter_config import (
     FactoryConfig,
@@ -12,6 +12,7 @@ from coevo.configs.adapter_config import (
     OpenEnvConfig,
     VerifiersConfig,
 )
+from coevo.configs.bank.writer_model_config import EndpointUrl
 from coevo.configs.base import MAX_COUNT, MAX_SEED, Config, FromAnywhere
 from coevo.configs.benchmark_config import AppWorldConfig, Tau2Config
 from coevo.configs.rows_config import RowsConfig
@@ -34,7 +35,8 @@ class _Options(Config):
             return cls.model_validate(options)
         except ValidationError as error:
             problem = error.errors()[0]
-            raise ConfigError(f"env.{problem['loc'][0]} = {problem['input']!r}: {problem['msg']}") from None
+            place = f"env.{problem['loc'][0]} = {problem['input']!r}" if problem["loc"] else "env"
+            raise ConfigError(f"{place}: {problem['msg']}") from None
 
 
 class HomeRulesConfig(_Options):
@@ -152,6 +154,37 @@ class LifelongDbConfig(_Options):
     """Folder of LifelongAgentBench's files; null for tasks of a level."""
 
 
+class SearchQAConfig(_Options):
+    """Questions that are answered by searching, in an encyclopedia made from a seed or in files of the user's."""
+
+    type: Literal["searchqa"] = "searchqa"
+    """Name of the environment."""
+    level: Literal[1, 2] = 2
+    """Made encyclopedia: 1: one fact a question, words of a small vocabulary; 2: one or two facts, names, sentences."""
+    world: int = Field(default=0, ge=0, le=MAX_SEED)
+    """Seed of the made encyclopedia and of the sources that are right in it, for training and evaluation."""
+    realms: int = Field(default=16, ge=1, le=16)
+    """Realms of the made encyclopedia that questions come from, each with a trusted source of its own."""
+    searches: int = Field(default=4, ge=1, le=20)
+    """Searches of an episode; one more action is left for the answer."""
+    hits: int = Field(default=4, ge=1, le=20)
+    """Passages that a search returns."""
+    form: Literal["line", "tags"] = "line"
+    """Form of answers: ``line``: ``Action: search[words]``; ``tags``: ``<search>words</search>``, as in Search-R1."""
+    data: Literal["made", "files"] = "made"
+    """``made``: the made encyclopedia; ``files``: questions and corpus of a folder."""
+    path: Annotated[str | None, Trusted("reads questions and passages there"), FromAnywhere] = None
+    """Folder of the files; null for the one that the variable ``SEARCH_QA_DIR`` names."""
+    retriever: Annotated[EndpointUrl | None, Trusted("sends searches there")] = None
+    """Address of a retriever for the files' questions, such as http://127.0.0.1:8000/retrieve; null for BM25."""
+
+    @model_validator(mode="after")
+    def _files_have_files(self) -> Self:
+        if self.data == "made" and (self.path or self.retriever):
+            raise ValueError("path and retriever belong to data=files: set it, or leave them out")
+        return self
+
+
 EMBEDDED = SimulatorConfig()
 
 
@@ -169,7 +202,7 @@ class PluginEnvConfig(Config):
 
 
 BUILT_IN = (
-    "homerules", "babyai", "babyai-rules", "minesweeper", "rows", "sokoban", "webshop",
+    "homerules", "babyai", "babyai-rules", "minesweeper", "rows", "searchqa", "sokoban", "webshop",
     "gymnasium", "factory", "openenv", "mcp", "verifiers", "tau2", "appworld", "lifelong-db",
 )  # fmt: skip
 """Environments with settings of their own; all others are named with their options."""
@@ -191,6 +224,7 @@ EnvConfig = Annotated[
     | Annotated[OpenEnvConfig, Tag("openenv")]
     | Annotated[McpConfig, Tag("mcp")]
     | Annotated[VerifiersConfig, Tag("verifiers")]
+    | Annotated[SearchQAConfig, Tag("searchqa")]
     | Annotated[SokobanConfig, Tag("sokoban")]
     | Annotated[WebShopConfig, Tag("webshop")]
     | Annotated[Tau2Config, Tag("tau2")]

@@ -52,6 +52,12 @@ SHIPPED: Mapping[str, ShippedEnvironment] = {
         "A household whose facts are hidden: sixteen houses of one world.",
         ("seen-houses", "no-bank", "other-facts", "other-houses"),
     ),
+    "alfworld": ShippedEnvironment(
+        "coevo.envs.alfworld:AlfWorld",
+        "Households in text after ALFWorld: things that are found, treated and put elsewhere (extra alfworld).",
+        ("seen-rooms", "unseen-rooms"),
+        "alfworld",
+    ),
     "babyai": ShippedEnvironment(
         "coevo.envs.babyai:BabyAI",
         "Rooms of BabyAI with things to go to, pick up, open and put down (extra babyai).",
@@ -68,6 +74,11 @@ SHIPPED: Mapping[str, ShippedEnvironment] = {
         "coevo.envs.minesweeper:MineSweeper",
         "Cells that are opened, with numbers that count the mines beside them, on fields drawn by this project.",
         ("held-out", "one-more", "two-more"),
+    ),
+    "searchqa": ShippedEnvironment(
+        "coevo.envs.searchqa:SearchQA",
+        "Questions that are answered by searching an encyclopedia whose sources contradict each other.",
+        ("held-out", "no-bank", "other-facts"),
     ),
     "sokoban": ShippedEnvironment(
         "coevo.envs.sokoban:Sokoban",

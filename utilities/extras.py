@@ -17,6 +17,7 @@ EXTRAS = {
         "sqlalchemy", "starlette", "tokenizers", "torch", "transformers", "uvicorn",
     ),
     "s3": ("dvc_s3", "s3fs", "boto3", "botocore"),
+    "alfworld": ("alfworld", "fast_downward", "textworld"),
     "babyai": ("minigrid",),
     "gymnasium": ("gymnasium",),
     "openenv": ("websockets",),

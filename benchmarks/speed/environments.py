@@ -1,10 +1,14 @@
 """Environments of the papers: steps per CPU-second on one core, and how often their experts succeed."""
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import cycle, islice
+from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
 from time import perf_counter, process_time
@@ -13,16 +17,20 @@ from typing import Any
 import psutil
 
 from benchmarks.bench import Bench, BenchResult
+from coevo.configs.env import PluginEnvConfig
 from coevo.configs.load.load import load_env
 from coevo.configs.rows_config import HELD_OUT
+from coevo.configs.simulator_config import SimulatorConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
+from coevo.envs.searchqa import SearchQA
 from coevo.envs.tau2 import Tau2
 from coevo.envs.webshop import WebShop
 from coevo.envs.webshop.webshop import first_hit
-from coevo.records.demonstration import Moment, PastTurn
-from coevo.records.draws import extend, generator, key
+from coevo.records.demonstration import Answer, Moment, PastTurn
+from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Task
+from coevo.utilities.extras import lacks
 
 STEPS, TASKS, EXPERT_TASKS = 60_000, 200, 2_000
 ROUNDS = 3
@@ -30,6 +38,7 @@ ROUNDS = 3
 TARGETS: dict[str, tuple[str, tuple[str, ...], int]] = {
     "sokoban": ("sokoban", (), 50_000),
     "minesweeper": ("minesweeper", (), 8_000),
+    "searchqa": ("searchqa", (), 5_000),
     "webshop, 1,000 products": ("webshop", ("products=1000",), 5_000),
     "webshop, 100,000 products": ("webshop", ("products=100000",), 3_000),
 }
@@ -39,6 +48,8 @@ EXPERTS: dict[str, tuple[str, tuple[str, ...], float]] = {
     "sokoban": ("sokoban", (), 1.0),
     "minesweeper, 3 mines": ("minesweeper", ("mines=3",), 0.95),
     "minesweeper, 4 mines": ("minesweeper", ("mines=4",), 0.93),
+    "searchqa, level 1": ("searchqa", ("level=1",), 1.0),
+    "searchqa, level 2": ("searchqa", ("level=2",), 1.0),
     "webshop": ("webshop", (), 1.0),
     "lifelong-db, level 2": ("lifelong-db", ("level=2",), 1.0),
     "lifelong-db, level 3": ("lifelong-db", ("level=3",), 1.0),
@@ -50,7 +61,16 @@ MIN_SQL_TASKS, SHELL_TASKS, SHELL_STARTS = 400, 100, 20
 ENDING_CALL = '{"name": "done", "arguments": {}}'
 MIN_EPISODES = 12
 """Reference episodes of tau2's telecom per CPU-second."""
+
+MIN_ENGINE_SHARE, GAMES = 0.9, 3
+"""Steps per CPU-second of ``alfworld`` against the bare engine's; games of each family whose planner is tried."""
+WANDERING = ("look", "inventory")
+"""Commands of any game, which make it longer."""
+PYTHON = "ALFWORLD_PYTHON"
+"""Variable that names the interpreter with the extra alfworld, where this one lacks it."""
+BARE = Path(__file__).with_name("bare_alfworld.py").absolute()
 Actions = Callable[[Environment[object], Task], Sequence[str]]
+Advise = Callable[[Any, Moment, Key], Answer]
 
 
 def run(bench: Bench) -> None:
@@ -71,9 +91,18 @@ def run(bench: Bench) -> None:
     )
     print(f"{found['idle']:.3f} without a script; {1000 * found['start_seconds']:.0f} ms a start, ", end="")
     print(f"{found['episode_seconds']:.2f} s an episode")
+    if PYTHON not in os.environ and lacks("alfworld"):
+        print(f"alfworld: left out; install the extra alfworld, or set {PYTHON} to an interpreter that has it")
+    else:
+        found = bench.cell("alfworld", households)
+        print(f"{'alfworld':28}{found['steps_per_cpu_second']:>12,.1f} steps per CPU-second, ", end="")
+        print(f"{found['engine_share']:.2f} of the bare engine's (target {MIN_ENGINE_SHARE}); ", end="")
+        print(f"{found['success']:.3f} success of the planner, {found['tasks']} games of six families (target 1.0)")
     for name, (kind, settings, least) in EXPERTS.items():
         found = bench.cell(f"expert-{_cell(name)}", partial(success, kind, settings))
         free = f", {found['guess_free']:.3f} without a guess" if "guess_free" in found else ""
+        if "without_notes" in found:
+            free = f", {found['without_notes']:.3f} by a guessed source"
         if "first_hit" in found:
             free = f", {found['first_hit']:.3f} by the instruction's first hit (at most {MAX_FIRST_HIT})"
         print(
@@ -97,7 +126,7 @@ def desk() -> BenchResult:
         tasks = (*env.sample(EXPERT_TASKS, key("environments")), *held_out)
         empty = [env.step([env.start(task)[0]], [ENDING_CALL])[0].success for task in held_out]
         since = _cpu_seconds()
-        solved = [_expert(env, task)[0] for task in tasks]
+        solved = [_expert(env, task, env.advise)[0] for task in tasks]
         spent = _cpu_seconds() - since
     return {
         "episodes_per_cpu_second": len(tasks) / spent,
@@ -126,15 +155,47 @@ def speed(kind: str, settings: Sequence[str]) -> BenchResult:
     return built | {"steps_per_cpu_second": max(rates), "slowest_round": min(rates), "steps": STEPS, "tasks": TASKS}
 
 
+def households() -> BenchResult:
+    """Steps of ``alfworld`` and of the bare engine, turn about in one process, and the success of the planner."""
+    python = os.environ.get(PYTHON)
+    env = make(PluginEnvConfig(type="alfworld", python=python, simulator=SimulatorConfig(workers=1)))
+    with closing(env):
+        games = [(task, *_household(env, task)) for task in env.sample(GAMES * 6, key("environments", "alfworld"))]
+    timed = [(dict(task.data), task.instruction, [*commands[:-1], *WANDERING * 4]) for task, commands, _ in games[:6]]
+    command = [python or sys.executable, "-P", str(BARE), str(BARE.parents[2])]
+    told = subprocess.run(command, input=json.dumps(timed), check=True, stdout=subprocess.PIPE, text=True)
+    engine, ours = json.loads(told.stdout)
+    return {
+        "steps_per_cpu_second": sum(len(commands) for _, _, commands in timed) / ours,
+        "engine_share": engine / ours,
+        "success": sum(success for _, _, success in games) / len(games),
+        "tasks": len(games),
+    }
+
+
+def _household(env: Environment[Any], task: Task) -> tuple[list[str], bool]:
+    """Commands of the planner, and their success."""
+    (state, observation), commands = env.start(task), list[str]()
+    while True:
+        commands.append(env.advise(state, Moment(task.instruction, (), (), observation), key("environments")).action)
+        (step,) = env.step([state], commands[-1:])
+        state, observation = step.state, step.observation
+        if step.done:
+            return commands, step.success
+
+
 def success(kind: str, settings: Sequence[str]) -> BenchResult:
     """Share of training and held-out tasks that the expert solves; of MineSweeper's, without a guess."""
     env = make(load_env(kind, settings))
     half = EXPERT_TASKS // 2
-    tasks = (*env.sample(half, key("environments", kind)), *env.panel("held-out", half).tasks)
-    played = [_expert(env, task) for task in tasks]
+    held_out = 80 if isinstance(env, SearchQA) else half
+    tasks = (*env.sample(half, key("environments", kind)), *env.panel("held-out", held_out).tasks)
+    played = [_expert(env, task, _known(env)) for task in tasks]
     result: BenchResult = {"success": sum(won for won, _ in played) / len(played), "tasks": len(played)}
     if isinstance(env, WebShop):
         result["first_hit"] = sum(first_hit(env, task).success for task in tasks) / len(tasks)
+    if kind == "searchqa":
+        result["without_notes"] = sum(_expert(env, task, env.advise)[0] for task in tasks) / len(tasks)
     if kind == "minesweeper":
         result["guess_free"] = sum(won and free for won, free in played) / len(played)
     return result
@@ -146,7 +207,7 @@ def sql_tasks() -> BenchResult:
     tasks, rates = env.sample(TASKS, key("environments", "lifelong-db")), []
     for _ in range(ROUNDS):
         since = process_time()
-        solved = sum(_expert(env, task)[0] for task in tasks)
+        solved = sum(_expert(env, task, env.advise)[0] for task in tasks)
         rates.append(solved / (process_time() - since))
     return {"tasks_per_cpu_second": max(rates), "slowest_round": min(rates), "tasks": TASKS}
 
@@ -164,7 +225,7 @@ def shell_tasks() -> BenchResult:
         solved = 0
         for task in tasks:
             since = perf_counter()
-            solved += _expert(env, task)[0]
+            solved += _expert(env, task, env.advise)[0]
             episodes.append(perf_counter() - since)
     finally:
         env.close()
@@ -191,12 +252,17 @@ def _stepped(env: Environment[object], prepared: Sequence[tuple[Task, Sequence[s
                 break
 
 
-def _expert(env: Environment[Any], task: Task) -> tuple[bool, bool]:
-    """Success of the expert, and whether it never guessed after its first action."""
+def _known(env: Environment[object]) -> Advise:
+    """The oracle of an environment whose expert guesses without notes; else the expert."""
+    return env.oracle if isinstance(env, SearchQA) else env.advise
+
+
+def _expert(env: Environment[Any], task: Task, advise: Advise) -> tuple[bool, bool]:
+    """Success of an expert, and whether it never guessed after its first action."""
     (state, observation), history, free = env.start(task), tuple[PastTurn, ...](), True
     while True:
         moment = Moment(task.instruction, (), history, observation)
-        answer = env.advise(state, moment, extend(key("environments"), task.id, len(history)))
+        answer = advise(state, moment, extend(key("environments"), task.id, len(history)))
         free = free and (not history or answer.thought == "safe")
         (step,) = env.step([state], [answer.action])
         history = (*history, PastTurn(observation, answer.action, step.feedback))
@@ -219,11 +285,13 @@ def _opening(env: Environment[object], task: Task) -> list[str]:
 
 
 def _shopping(env: Environment[object], task: Task) -> list[str]:
-    """The oracle's actions: a search, a product, its options, the purchase."""
-    (state, observation), actions = env.start(task), list[str]()
+    """The oracle's actions: a search, a product, its options, the purchase; or searches, and the answer."""
+    (state, observation), actions, past = env.start(task), list[str](), tuple[PastTurn, ...]()
     while True:
-        actions.append(env.advise(state, Moment(task.instruction, (), (), observation), key("environments")).action)
+        moment = Moment(task.instruction, (), past, observation)
+        actions.append(_known(env)(state, moment, key("environments")).action)
         (step,) = env.step([state], actions[-1:])
+        past = (*past, PastTurn(observation, actions[-1], step.feedback))
         state, observation = step.state, step.observation
         if step.done:
             return actions
@@ -240,5 +308,10 @@ def _cell(name: str) -> str:
     return name.replace(", ", "-").replace(",", "").replace(" ", "-")
 
 
-ACTIONS: dict[str, Actions] = {"sokoban": _wandering, "minesweeper": _opening, "webshop": _shopping}
+ACTIONS: dict[str, Actions] = {
+    "sokoban": _wandering,
+    "minesweeper": _opening,
+    "searchqa": _shopping,
+    "webshop": _shopping,
+}
 """Actions that are timed, by environment."""

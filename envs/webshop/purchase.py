@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rapidfuzz.fuzz import token_set_ratio
 from rapidfuzz.utils import default_process
 
-from coevo.envs.webshop.search_index import STOP_WORDS
+from coevo.envs.search_index import STOP_WORDS
 from coevo.envs.webshop.shop_products import Product
 from coevo.utilities.errors import CoevoError
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coevo.envs.webshop.search_index import SearchIndex
+from coevo.envs.search_index import SearchIndex
 from coevo.records.draws import generator, key
 from coevo.utilities.errors import CoevoError
 

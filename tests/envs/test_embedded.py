@@ -9,6 +9,7 @@ from coevo.configs.env import (
     BabyAIRulesConfig,
     LifelongDbConfig,
     MineSweeperConfig,
+    SearchQAConfig,
     SokobanConfig,
     WebShopConfig,
 )
@@ -20,6 +21,7 @@ from coevo.envs.homerules import HomeRules
 from coevo.envs.lifelong.lifelong_db import LifelongDb
 from coevo.envs.minesweeper import MineSweeper
 from coevo.envs.registry import make
+from coevo.envs.searchqa import SearchQA
 from coevo.envs.sokoban import Sokoban
 from coevo.envs.webshop import WebShop
 from coevo.records.draws import key
@@ -28,7 +30,8 @@ from coevo.tasks.gates.environment_data import check_demonstrations, check_panel
 from coevo.utilities.errors import CoevoError
 
 MADE = {"homerules": HomeRules, "babyai": lambda: BabyAI(tuple(KINDS), 2), "babyai-rules": BabyAIRules}
-MADE |= {"sokoban": Sokoban, "minesweeper": MineSweeper, "webshop": WebShop, "lifelong-db": LifelongDb}
+MADE |= {"sokoban": Sokoban, "minesweeper": MineSweeper, "webshop": WebShop, "searchqa": SearchQA}
+MADE |= {"lifelong-db": LifelongDb}
 each = pytest.mark.parametrize("env", [made() for made in MADE.values()], ids=MADE)
 
 
@@ -51,6 +54,9 @@ each = pytest.mark.parametrize("env", [made() for made in MADE.values()], ids=MA
         (LifelongDb(), "held-out", 40, "c9c4a444674f"),
         (LifelongDb(), "other-facts", 40, "26979db5917f"),
         (LifelongDb(level=3), "held-out", 40, "e85ee8e3e4bd"),
+        (SearchQA(1), "held-out", 40, "f8431736b293"),
+        (SearchQA(), "held-out", 40, "9c4da5a8dbee"),
+        (SearchQA(), "other-facts", 40, "7e3cf4cdc894"),
     ],
 )
 def test_panels_never_change_unnoticed(env, name, size, known):
@@ -102,8 +108,9 @@ def test_what_it_hands_in_passes_the_gates(env, tmp_path):
         (MineSweeper(), ["(1, 1)", "(2, 5)", "(6, 6)", "dance"]),
         (WebShop(), ["search[lamp]", "search[red shoe]", "click[x]", "dance"]),
         (LifelongDb(), ["Operation SELECT net FROM goods", "Operation DELETE FROM goods", "Answer 3", "dance"]),
+        (SearchQA(), ["search[mayor]", "answer[x]", "answer[the]", "dance"]),
     ],
-    ids=["homerules", "babyai", "sokoban", "minesweeper", "webshop", "lifelong-db"],
+    ids=["homerules", "babyai", "sokoban", "minesweeper", "webshop", "lifelong-db", "searchqa"],
 )
 def test_a_batch_is_stepped_as_its_episodes_would_be_alone(env, actions):
     states = [env.start(task)[0] for task in env.sample(20, key("batch"))]
@@ -125,6 +132,7 @@ def test_a_batch_is_stepped_as_its_episodes_would_be_alone(env, actions):
         ("babyai-rules", ["world=7", "towers=3", "steps=9"],
          BabyAIRulesConfig(world=7, towers=3, steps=9), BabyAIRules(7, 3, 9)),
         ("sokoban", ["size=7", "boxes=1"], SokobanConfig(size=7, boxes=1), Sokoban(7, 1)),
+        ("searchqa", ["level=1", "realms=3"], SearchQAConfig(level=1, realms=3), SearchQA(1, realms=3)),
         ("webshop", ["products=300", "seed=4"], WebShopConfig(products=300, seed=4), WebShop(300, 4)),
         ("lifelong-db", ["level=2", "steps=4"], LifelongDbConfig(level=2, steps=4), LifelongDb(2, steps=4)),
         ("minesweeper", ["mines=4", "fields=3"], MineSweeperConfig(mines=4, fields=3), MineSweeper(mines=4, fields=3)),
@@ -158,6 +166,9 @@ def test_the_settings_of_a_recipe_reach_it(name, settings, config, env):
         (lambda: Sokoban(boxes=4), r"env\.boxes = 4"),
         (lambda: Sokoban().demonstrations(1, 2, key(0)), r"set warmstart\.drills=0"),
         (lambda: Sokoban().expert(None, key(0)), "use advise"),
+        (lambda: SearchQA(level=3), r"env\.level = 3"),
+        (lambda: SearchQA(realms=1).panel("held-out", 10**6), r"'held-out' has \d+ tasks.*request fewer"),
+        (lambda: SearchQA().demonstrations(1, 2, key(0)), r"set warmstart\.drills=0"),
         (lambda: MineSweeper(mines=1), r"env\.mines = 1"),
         (lambda: MineSweeper().demonstrations(1, 2, key(0)), r"set warmstart\.drills=0"),
         (lambda: MineSweeper().expert(None, key(0)), "use advise"),

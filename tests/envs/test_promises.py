@@ -11,6 +11,7 @@ import pytest
 from coevo.envs.base import Step
 from coevo.envs.lifelong.lifelong_db import LifelongDb
 from coevo.envs.minesweeper import MineSweeper
+from coevo.envs.searchqa import SearchQA
 from coevo.envs.sokoban import Sokoban
 from coevo.envs.webshop import WebShop
 from coevo.records.demonstration import Moment
@@ -23,13 +24,16 @@ MADE = {
     "webshop": WebShop,
     "lifelong-db": LifelongDb,
     "queries": lambda: LifelongDb(level=3),
+    "searchqa": SearchQA,
+    "searchqa level 1": lambda: SearchQA(1, form="tags"),
     "named fields": lambda: MineSweeper(size=5, mines=5, fields=32),
 }
 each = pytest.mark.parametrize("name", MADE)
 STRINGS = 10_000
 LONG = 1_000_000
 FRAGMENTS = (
-    "up", "down", "(1, 1)", "(6,6)", "(2 3)", "search[", "search[red mug]", "click[", "click[buy now]", "]", "[", " ",
+    "up", "down", "(1, 1)", "(6,6)", "(2 3)", "search[", "search[red mug]", "click[", "click[buy now]", "answer[",
+    "search[mayor]", "<answer>", "</answer>", "]", "[", " ",
     "\n", "\x00", "\x1b[2J", "\r", "\u202e", "\ufeff", "९", "🙂", "e\u0301", "None", "{}", "<action>", "'", '"', "\\",
     "%s", "-1", "1e9", "Operation ", "SELECT ", "* FROM goods", "Answer ",
 )  # fmt: skip

@@ -4,7 +4,7 @@ from math import log
 
 import pytest
 
-from coevo.envs.webshop.search_index import K1, B, SearchIndex, words_of
+from coevo.envs.search_index import K1, B, SearchIndex, words_of
 from coevo.records.draws import generator, key
 
 WORDS = words_of("lamp desk chair table red blue green wood metal free soft small large easy long")
