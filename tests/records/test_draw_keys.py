@@ -26,14 +26,14 @@ CALLS = {"key", "extend", "seed", "_ask"}
 """Functions whose arguments become parts of keys."""
 PINNED = """
 actions actions another answer answer answers appliance attempt attempt author batch beyond check check critic custom
-demonstrations drill episode episode epoch evaluate evaluate evaluate evaluate evaluate evaluate evaluate evaluate
-evaluate evaluate evaluate exam expert functions gateway goal guess guide homerules homerules init keys lessons lessons
-lessons lessons made noise notices notices notices order order order order others panel panel panel panel panels place
-play pool pools price price probe probe probe probe probe probe probe probe queries random_entries random_entries
-reflections rehearsal rehearsal rehearsal rehearsal replay replica restored retire retire retrieval retrieval retrieve
-retrieve rollout rollout rows rows rows rows sample sample search seeds shown simulator split split split split split
-split step step task tasks tools tried update update warmstart warmstart warmstart webshop webshop weights words write
-writer
+customer demonstrations drill drill episode episode epoch evaluate evaluate evaluate evaluate evaluate evaluate
+evaluate evaluate evaluate evaluate evaluate exam expert expert functions gateway goal guess guess guide homerules
+homerules init keys lessons lessons lessons lessons made makers noise notices notices notices order order order order
+others panel panel panel panel panels place play pool pools price price probe probe probe probe probe probe probe
+probe queries random_entries random_entries reflections rehearsal rehearsal rehearsal rehearsal replay replica
+restored retire retire retrieval retrieval retrieve retrieve rollout rollout rows rows rows rows sample sample search
+seeds shown simulator split split split split split split step step task tasks tools tried update update warmstart
+warmstart warmstart webshop webshop webshop weights words write writer
 """
 """Every string in a call of one of them, as often as it is there; a new one is added here."""
 
