@@ -16,9 +16,9 @@ from coevo.configs.load.load import load_recipe
 from coevo.records.intervals import student
 
 ARMS = {
+    "minesweeper": ("experience-only", "grpo", "coevo-rl"),
     "sokoban": ("grpo",),
-    "webshop": ("grpo", "experience-only", "coevo-rl"),
-    "minesweeper": ("grpo", "experience-only", "coevo-rl"),
+    "webshop": ("experience-only", "grpo", "coevo-rl"),
 }
 """Methods by environment."""
 SEEDS = range(1, 6)

@@ -34,6 +34,8 @@ NAMED_FIELDS = {
     "no-bank": "the same tasks, without the bank",
     "other-mines": "fields of the same names with other mines, all given as notes",
 }
+COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+"""Words for numbers of mines."""
 MAX_DRAWS = 1_000
 """Draws in a row without a new field after which a split counts as used up."""
 
@@ -178,9 +180,11 @@ def _fresh(config: MineSweeperConfig, draw: Key) -> Task:
 def _task(config: MineSweeperConfig, mines: list[int], spare: int, first: int | None, scope: str, split: str) -> Task:
     kind = f"{len(mines)} mines"
     named = f"field {scope} . " if first is not None else ""
+    # No word of it is in feedback but "mine": only what names a mine is quoted as a note.
+    wish = f"clear every cell without a mine . {COUNTS[len(mines)]} mines"
     data = {"size": config.size, "mines": mines, "spare": spare, "first": first, "steps": config.limit}
     data |= {"view": config.view} if config.view != "grid" else {}
-    return Task(NAME, kind, f"{named}open every cell without a mine . {kind}", scope, split, data)
+    return Task(NAME, kind, f"{named}{wish}", scope, split, data)
 
 
 def _entry(field: str, text: str) -> Entry:

@@ -31,11 +31,11 @@ from coevo.records.task import Panel, Task
 from coevo.utilities.errors import ConfigError
 
 NOTE = re.compile(r"mine at \((\d{1,2}),(\d{1,2})\)", re.ASCII)
-WORDS = "field open every cell without a mine mines . opened cells from is at safe least risk"
+WORDS = "field clear every cell without a mine mines . open opened cells from is at safe least risk"
 SAME = 1e-9
 """Difference of risks that counts as none."""
-TOLD = 0.6
-"""Share of episodes for cloning that have notes about their field."""
+TOLD, WHOLE = 0.8, 0.6
+"""Share of episodes for cloning that have notes about their field, and of these with a note for every mine."""
 
 
 class MineSweeper(Environment[MineState]):
@@ -119,7 +119,7 @@ class MineSweeper(Environment[MineState]):
         symbols = (HIDDEN, EMPTY, MINE, *NUMBERS)
         if self._config.view == "places":
             symbols += tuple(named(cell, symbol, size) for cell in range(size * size) for symbol in symbols)
-        said = " ".join((WORDS, UNREADABLE, OUTSIDE, *symbols, *numbers, *places))
+        said = " ".join((WORDS, *field_draws.COUNTS, UNREADABLE, OUTSIDE, *symbols, *numbers, *places))
         return tuple(sorted({*said.split(), *(field_draws.FIELDS if self._config.fields else ())}))
 
     def expert(self, moment: Moment, key: Key) -> Answer:
@@ -166,12 +166,13 @@ class MineSweeper(Environment[MineState]):
         return Probe(tasks, tuple(map(self._true, tasks)), tuple(map(self._false, tasks)))
 
     def _told(self, task: Task, draw: Key) -> tuple[str, ...]:
-        """Some true notes of a named field in random order, or none."""
+        """All true notes of a named field in random order, some, or none."""
         rng = generator(draw)
         if not self._config.fields or rng.random() >= TOLD:
             return ()
         true = self._true(task)
-        return tuple(true[index] for index in rng.permutation(len(true))[: rng.integers(1, len(true) + 1)])
+        count = len(true) if rng.random() < WHOLE else rng.integers(1, len(true) + 1)
+        return tuple(true[index] for index in rng.permutation(len(true))[:count])
 
     def _true(self, task: Task) -> tuple[str, ...]:
         return tuple(field_draws.note(task.scope, mine, self._config.size) for mine in task.data["mines"])

@@ -20,7 +20,7 @@ NAMED = {"size": 5, "mines": 5, "fields": 8}
 
 def field(*mines, size=6, spare=35, first=None, steps=36):
     data = {"size": size, "mines": list(mines), "spare": spare, "first": first, "steps": steps}
-    return Task("minesweeper", f"{len(mines)} mines", "open every cell without a mine", "", "train", data)
+    return Task("minesweeper", f"{len(mines)} mines", "clear every cell without a mine", "", "train", data)
 
 
 def played(env, task, actions):
