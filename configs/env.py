@@ -125,7 +125,7 @@ class WebShopConfig(_Options):
     type: Literal["webshop"] = "webshop"
     """Name of the environment."""
     products: int = Field(default=1000, ge=12, le=200_000)
-    """Products of the made catalogue; at most 48 of ``makers``."""
+    """Products of the made catalogue; of ``makers`` a multiple of 3, at most 48."""
     catalogue: Literal["families", "makers"] = "families"
     """Kind of made catalogue. ``families``: twelve products of a title, each title with words of its own; ``makers``:
     three products of a kind, whose difference only purchases reveal, so that notes about them hold for later tasks."""

@@ -40,7 +40,9 @@ PRICE = range(10, 90, 10)
 """Dollars that a kind costs, without its half dollar."""
 ADVICE, WARNING = "buy ", "buy not "
 """Words before the maker in a note that names him, and in one that rules him out."""
-MOST = 3 * len(KINDS)
+MAKERS_PER_KIND = 3
+"""Products of a kind."""
+MOST = MAKERS_PER_KIND * len(KINDS)
 """Products of a catalogue of all kinds."""
 
 
@@ -84,13 +86,13 @@ def told_makers(lessons: Sequence[str], attribute: str) -> tuple[str | None, fro
 def _kind(number: int, seed: int) -> list[Product]:
     rng = generator(key("webshop", "makers", seed, number))
     kind, attributes = list(KINDS.items())[number]
-    makers = [NAMES[index] for index in rng.permutation(len(NAMES))[: len(attributes)]]
+    makers = [NAMES[index] for index in rng.permutation(len(NAMES))[:MAKERS_PER_KIND]]
     order = [attributes[index] for index in rng.permutation(len(attributes))]
     colours = tuple(OPTION_COLOURS[index] for index in rng.permutation(len(OPTION_COLOURS))[:COLOURS])
     price = PRICE[rng.integers(len(PRICE))] + 0.5
     return [
         Product(
-            asin=_asin(number * len(attributes) + place),
+            asin=_asin(number * MAKERS_PER_KIND + place),
             title=f"{maker} {kind}",
             category=f"{kind}s",
             query=f"{kind}s",

@@ -4,12 +4,16 @@ from benchmarks.learning.pilot import ARMS, PANEL, report
 from coevo.configs.load.load import load_recipe
 
 
-def test_the_table_has_every_recipe_with_its_gain_by_seed(capsys):
-    ends = (0.4, 0.5, 0.6)
-    report({"env-grpo": [{"start": 0.25, "end": end, "loop_seconds": 60.0} for end in ends]})
-    table = capsys.readouterr().out
-    assert "0.250   0.500   0.400" in table
-    assert "+0.250 [+0.002, +0.498]" in table
+def test_the_table_has_every_recipe_with_its_gain_and_its_lead_by_seed(capsys):
+    report({"env-experience-only": results(0.25, 0.4, 0.5, 0.6), "env-coevo-rl": results(0.25, 0.5, 0.6, 0.7)})
+    frozen, both = capsys.readouterr().out.splitlines()[2:]
+    assert "0.250   0.500   0.400" in frozen
+    assert frozen.endswith("+0.250 [+0.002, +0.498]")
+    assert both.endswith("+0.100 [+0.100, +0.100]")
+
+
+def results(start, *ends):
+    return [{"start": start, "end": end, "loop_seconds": 60.0} for end in ends]
 
 
 def test_the_arms_of_an_environment_start_from_one_policy_and_end_on_one_panel():
