@@ -42,7 +42,7 @@ ADVICE, WARNING = "buy ", "buy not "
 """Words before the maker in a note that names him, and in one that rules him out."""
 MAKERS_PER_KIND = 3
 """Products of a kind."""
-MOST = MAKERS_PER_KIND * len(KINDS)
+MAX_PRODUCTS = MAKERS_PER_KIND * len(KINDS)
 """Products of a catalogue of all kinds."""
 
 
@@ -58,13 +58,15 @@ def words() -> set[str]:
     kinds = [*KINDS, *(f"{kind}s" for kind in KINDS)]
     said = [*kinds, *(each for attributes in KINDS.values() for each in attributes), *NAMES, *OPTION_COLOURS]
     said += [*(f"({colour})" for colour in OPTION_COLOURS), *(f"${dollars}.50" for dollars in PRICE)]
-    said += [_asin(number) for number in range(MOST)] + [f"{limit}.00" for limit in range(0, PRICE.stop + 50, 10)]
+    said += [_asin(number) for number in range(MAX_PRODUCTS)] + [
+        f"{limit}.00" for limit in range(0, PRICE.stop + 50, 10)
+    ]
     said.append("a and by it is find me , with color: color price lower than dollars for buy not guess")
     return {*" ".join(said).split()}
 
 
 def note(product: Product, attribute: str) -> str:
-    """What the purchase of a product says of its maker, as a rule for the next one."""
+    """Rule for the next purchase that the purchase of a product gives."""
     maker = product.title.split()[0]
     return f"for {attribute} {ADVICE if attribute in product.attributes else WARNING}{maker}"
 

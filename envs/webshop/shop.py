@@ -131,7 +131,7 @@ class Shop:
         return Step(state, "Thank you", feedback, found.reward, True, found.reward == 1.0, scores=scores)
 
     def _told(self, state: ShopState, found: Purchase) -> str:
-        """What a purchase lacks; in a catalogue of makers, what it says of the maker."""
+        """Feedback of a purchase: what it lacks, and in a catalogue of makers what it says of the maker."""
         lacking, maker = missed(state.goal, found), self._catalogue.by_goal and found.kind == 1
         if maker:
             seen = [each for each in lacking if not each.startswith("without")]

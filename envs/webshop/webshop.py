@@ -235,8 +235,8 @@ class WebShop(Environment[ShopState]):
 def _made(config: WebShopConfig) -> ShopCatalogue:
     if config.catalogue == "families":
         return made(config.products, config.seed)
-    if config.products > makers_catalogue.MOST or config.products % makers_catalogue.MAKERS_PER_KIND:
-        most = f"a multiple of {makers_catalogue.MAKERS_PER_KIND}, {makers_catalogue.MOST} at most"
+    if config.products > makers_catalogue.MAX_PRODUCTS or config.products % makers_catalogue.MAKERS_PER_KIND:
+        most = f"a multiple of {makers_catalogue.MAKERS_PER_KIND}, {makers_catalogue.MAX_PRODUCTS} at most"
         raise ConfigError(f"env.products={config.products}: a catalogue of makers has {most}")
     return makers_catalogue.of_makers(config.products, config.seed)
 
