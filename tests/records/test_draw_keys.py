@@ -60,7 +60,7 @@ def test_strings_in_keys_stay_as_they_are():
         (BabyAIConfig(type="babyai"), 7408707737826521133),
         (BabyAIRulesConfig(), 17926832351932558644),
         (SokobanConfig(), 11492034418332815922),
-        (MineSweeperConfig(), 2715013446764535804),
+        (MineSweeperConfig(), 1754834022397362466),
         (WebShopConfig(), 1707829958574159543),
     ],
 )

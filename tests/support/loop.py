@@ -29,7 +29,6 @@ STEPS = {
     "babyai-rules": {"steps": 20, "probe_every": 20, "probe_tasks": 8, "episodes": 8, "read": 0.0},
     "sokoban": {"steps": 40, "probe_every": 40, "probe_tasks": 8, "episodes": 8, "read": 0.0},
     "minesweeper": {"steps": 40, "probe_every": 40, "probe_tasks": 8, "episodes": 8, "read": 0.0},
-    "webshop": {"steps": 60, "probe_every": 60, "probe_tasks": 8, "episodes": 8, "drills": 8, "read": 0.0},
     "rows": {"steps": 60, "probe_every": 60, "probe_tasks": 16},
     "gymnasium": {"steps": 60, "probe_every": 60, "probe_tasks": 16, "episodes": 8},
 }
