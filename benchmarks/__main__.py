@@ -12,7 +12,7 @@ from benchmarks import structure
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from benchmarks.gpu import gpu
-from benchmarks.learning import admission_cost, babyai, harmful, homerules, methods, retirement_power, trial_gap
+from benchmarks.learning import admission_cost, babyai, harmful, homerules, methods, pilot, retirement_power, trial_gap
 from benchmarks.mutation import mutants
 from benchmarks.running import (
     bank_alone,
@@ -74,6 +74,7 @@ BENCHMARKS = {
     "homerules": homerules.run,
     "level2": homerules.run_level2,
     "methods": methods.run,
+    "pilot": pilot.run,
     "retirement": retirement_power.run,
     "vllm": vllm.run,
     "engines": engines.run,

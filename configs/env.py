@@ -90,7 +90,7 @@ class SokobanConfig(_Options):
 
     type: Literal["sokoban"] = "sokoban"
     """Name of the environment."""
-    size: int = Field(default=6, ge=6, le=8)
+    size: int = Field(default=6, ge=5, le=8)
     """Cells along a side of a board, walls included."""
     boxes: int = Field(default=2, ge=1, le=3)
     """Boxes of a board; the panel ``more-boxes`` has one more."""
@@ -103,7 +103,7 @@ class MineSweeperConfig(_Options):
 
     type: Literal["minesweeper"] = "minesweeper"
     """Name of the environment."""
-    size: int = Field(default=6, ge=5, le=8)
+    size: int = Field(default=6, ge=4, le=8)
     """Cells of a side."""
     mines: int = Field(default=3, ge=2, le=8)
     """Mines of a field; the panels ``one-more`` and ``two-more`` have more."""
@@ -111,6 +111,8 @@ class MineSweeperConfig(_Options):
     """Actions after which an episode is cut; null for as many as there are cells."""
     fields: int | None = Field(default=None, ge=1, le=32)
     """Named fields that keep their mines, so that notes about them hold; null for a new field in every task."""
+    view: Literal["grid", "places"] = "grid"
+    """``grid``: rows of symbols; ``places``: each symbol with its place, which a tiny policy need not count out."""
     world: int = Field(default=0, ge=0, le=MAX_SEED)
     """Seed of the named fields."""
 
@@ -125,8 +127,11 @@ class WebShopConfig(_Options):
 
     type: Literal["webshop"] = "webshop"
     """Name of the environment."""
-    products: int = Field(default=1000, ge=100, le=200_000)
-    """Products of the made catalogue."""
+    products: int = Field(default=1000, ge=12, le=200_000)
+    """Products of the made catalogue; of ``makers`` a multiple of 3, at most 48."""
+    catalogue: Literal["families", "makers"] = "families"
+    """Kind of made catalogue. ``families``: twelve products of a title, each title with words of its own; ``makers``:
+    three products of a kind, whose difference only purchases reveal, so that notes about them hold for later tasks."""
     seed: int = Field(default=0, ge=0, le=MAX_SEED)
     """Seed of the made catalogue."""
     path: Annotated[str | None, Trusted("reads the products there"), FromAnywhere] = None

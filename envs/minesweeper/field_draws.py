@@ -34,6 +34,8 @@ NAMED_FIELDS = {
     "no-bank": "the same tasks, without the bank",
     "other-mines": "fields of the same names with other mines, all given as notes",
 }
+COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+"""Words for numbers of mines."""
 MAX_DRAWS = 1_000
 """Draws in a row without a new field after which a split counts as used up."""
 
@@ -81,12 +83,12 @@ def panel_bank(config: MineSweeperConfig, name: str) -> list[Entry] | None:
 
 def notes(config: MineSweeperConfig, world: str, field: str) -> list[str]:
     """True notes of a named field, one for each mine."""
-    return [note(mine, config.size) for mine in _mines(config, world, field)]
+    return [note(field, mine, config.size) for mine in _mines(config, world, field)]
 
 
-def note(mine: int, size: int) -> str:
-    """Note that names a mine, as the feedback of an action that hits it does."""
-    return f"mine at {place(mine, size)}"
+def note(field: str, mine: int, size: int) -> str:
+    """Note that names a mine: the field, and the feedback of an action that hits it."""
+    return f"{field} mine at {place(mine, size)}"
 
 
 def state_of(task: Task) -> MineState:
@@ -108,7 +110,7 @@ def state_of(task: Task) -> MineState:
         raise CoevoError(
             f"task {task.id}: a field has mines and a spare cell, all different, on 2 x 2 to 16 x 16 cells"
         )
-    state = begin(FieldPlan(size, mines, spare, int(data["steps"])))
+    state = begin(FieldPlan(size, mines, spare, int(data["steps"]), data.get("view") == "places"))
     return state if first is None else opened_at(state, int(first))
 
 
@@ -178,8 +180,11 @@ def _fresh(config: MineSweeperConfig, draw: Key) -> Task:
 def _task(config: MineSweeperConfig, mines: list[int], spare: int, first: int | None, scope: str, split: str) -> Task:
     kind = f"{len(mines)} mines"
     named = f"field {scope} . " if first is not None else ""
+    # No word of it is in feedback but "mine": only what names a mine is quoted as a note.
+    wish = f"clear every cell without a mine . {COUNTS[len(mines)]} mines"
     data = {"size": config.size, "mines": mines, "spare": spare, "first": first, "steps": config.limit}
-    return Task(NAME, kind, f"{named}open every cell without a mine . {kind}", scope, split, data)
+    data |= {"view": config.view} if config.view != "grid" else {}
+    return Task(NAME, kind, f"{named}{wish}", scope, split, data)
 
 
 def _entry(field: str, text: str) -> Entry:

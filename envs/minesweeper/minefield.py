@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import repeat
 from typing import NamedTuple
 
 from coevo.envs.base import Step
@@ -44,17 +45,26 @@ def cells_of(mask: int) -> Iterator[int]:
 
 
 def place(cell: int, size: int) -> str:
-    """Action that opens a cell, rows and columns from 1."""
-    return f"({cell // size + 1}, {cell % size + 1})"
+    """Action that opens a cell, rows and columns from 1; one word, which is one token of a policy from scratch."""
+    return f"({cell // size + 1},{cell % size + 1})"
+
+
+def named(cell: int, symbol: str, size: int) -> str:
+    """A cell with its place, one word."""
+    return f"{place(cell, size)}{symbol}"
 
 
 class FieldPlan(NamedTuple):
-    """A field: cells of a side, mines, and the cell that takes the mine that the first opened cell would hold."""
+    """A field: cells of a side, mines, the cell that takes the mine that the first opened cell would hold, and a limit.
+
+    ``named``: True if observations write each cell with its place.
+    """
 
     size: int
     mines: tuple[int, ...]
     spare: int
     limit: int
+    named: bool = False
 
 
 class MineState(NamedTuple):
@@ -75,9 +85,10 @@ class MineState(NamedTuple):
     steps: int
 
     def text(self) -> str:
-        """Observation: rows of symbols."""
-        size, shown = self.plan.size, self.shown
-        return "\n".join(" ".join(shown[start : start + size]) for start in range(0, size * size, size))
+        """Observation: rows of symbols, or of places and symbols."""
+        size = self.plan.size
+        cells = list(map(named, range(size * size), self.shown, repeat(size))) if self.plan.named else self.shown
+        return "\n".join(" ".join(cells[start : start + size]) for start in range(0, size * size, size))
 
 
 def begin(plan: FieldPlan) -> MineState:

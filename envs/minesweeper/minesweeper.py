@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from coevo.configs.env import MineSweeperConfig
 from coevo.envs.base import Environment, Guide, MissingPartError, Probe, Revealed, Step
@@ -18,6 +18,7 @@ from coevo.envs.minesweeper.minefield import (
     MineState,
     advance,
     cells_of,
+    named,
     neighbours,
     place,
 )
@@ -29,12 +30,12 @@ from coevo.records.episode import Episode
 from coevo.records.task import Panel, Task
 from coevo.utilities.errors import ConfigError
 
-NOTE = re.compile(r"mine at \((\d{1,2}), (\d{1,2})\)", re.ASCII)
-WORDS = "field open every cell without a mine mines . opened cells from is at safe risk"
+NOTE = re.compile(r"mine at \((\d{1,2}),(\d{1,2})\)", re.ASCII)
+WORDS = "field clear every cell without a mine mines . open opened cells from is at safe least risk"
 SAME = 1e-9
 """Difference of risks that counts as none."""
-TOLD = 0.6
-"""Share of episodes for cloning that have notes about their field."""
+TOLD, WHOLE = 0.8, 0.6
+"""Share of episodes for cloning that have notes about their field, and of these with a note for every mine."""
 
 
 class MineSweeper(Environment[MineState]):
@@ -47,22 +48,29 @@ class MineSweeper(Environment[MineState]):
         fields: number of named fields that keep their mines, up to 32, so that notes about them hold; None for a new
             field in every task, the first cell of which is safe.
         world: seed of the named fields.
+        view: ``grid`` for rows of symbols, ``places`` for each symbol with its place.
 
     Raises:
         ConfigError: an option is out of its bounds.
     """
 
     name: ClassVar[str] = field_draws.NAME
-    version: str = "1"
+    version: str = "2"
     panels: Mapping[str, str] = field_draws.OWN_FIELDS
     has_expert: bool = True
     expert_guesses: ClassVar[bool] = False
     concurrent: ClassVar[bool] = True
 
     def __init__(
-        self, size: int = 6, mines: int = 3, steps: int | None = None, fields: int | None = None, world: int = 0
+        self,
+        size: int = 6,
+        mines: int = 3,
+        steps: int | None = None,
+        fields: int | None = None,
+        world: int = 0,
+        view: Literal["grid", "places"] = "grid",
     ) -> None:
-        self._config = MineSweeperConfig.of(size=size, mines=mines, steps=steps, fields=fields, world=world)
+        self._config = MineSweeperConfig.of(size=size, mines=mines, steps=steps, fields=fields, world=world, view=view)
         self.panels = field_draws.panels(self._config)
         self.reward_range = (-1.0 * self._config.limit, 10.0 + 2.0 * self._config.limit)
 
@@ -108,7 +116,10 @@ class MineSweeper(Environment[MineState]):
         size = self._config.size
         places = [place(cell, size) for cell in range(size * size)]
         numbers = map(str, range(1, size * size + 1))
-        said = " ".join((WORDS, UNREADABLE, OUTSIDE, HIDDEN, EMPTY, MINE, *NUMBERS, *numbers, *places))
+        symbols = (HIDDEN, EMPTY, MINE, *NUMBERS)
+        if self._config.view == "places":
+            symbols += tuple(named(cell, symbol, size) for cell in range(size * size) for symbol in symbols)
+        said = " ".join((WORDS, *field_draws.COUNTS, UNREADABLE, OUTSIDE, *symbols, *numbers, *places))
         return tuple(sorted({*said.split(), *(field_draws.FIELDS if self._config.fields else ())}))
 
     def expert(self, moment: Moment, key: Key) -> Answer:
@@ -120,16 +131,16 @@ class MineSweeper(Environment[MineState]):
 
         Of equal cells, the one most likely to open others, then the first; a corner at the start.
         """
-        size, told = state.plan.size, [NOTE.search(note.text) for note in moment.lessons]
-        known = frozenset((int(found[1]) - 1) * size + int(found[2]) - 1 for found in told if found)
-        known = frozenset(cell for cell in known if cell < size * size and not state.opened >> cell & 1)
-        mines = len(state.plan.mines)
-        found = risks(state.shown, size, mines, known) or risks(state.shown, size, mines)
+        found, size = _risks(state, moment), state.plan.size
         least = min(found.values())
         cell = min(found, key=lambda cell: (found[cell] > least + SAME, -_opening(found, cell, size), cell))
-        if not state.opened:
-            cell = 0
-        return Answer("safe" if least < SAME else "least risk", place(cell, size))
+        return _answer(cell if state.opened else 0, least, size)
+
+    def reader(self, state: MineState, moment: Moment, key: Key) -> Answer:
+        """First cell with the least risk, row by row: what cloning shows where notes hold, since it is easily read."""
+        found = _risks(state, moment)
+        least = min(found.values())
+        return _answer(min(cell for cell in found if found[cell] <= least + SAME), least, state.plan.size)
 
     def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
         """Turns of ``episodes`` expert episodes, on fields for cloning alone; some have notes about named fields.
@@ -140,10 +151,11 @@ class MineSweeper(Environment[MineState]):
         if drills:
             raise ConfigError(f"warmstart.drills={drills}: {self.name} has nothing to recite; set warmstart.drills=0")
         tasks = field_draws.sample(self._config, episodes, key, "fresh")
+        advise = self.reader if self._config.fields else self.advise
         return [
             turn
             for index, task in enumerate(tasks)
-            for turn in expert_turns(self, task, key, self._told(task, extend(key, "lessons", index)))
+            for turn in expert_turns(self, task, key, self._told(task, extend(key, "lessons", index)), advise)
         ]
 
     def probe(self, size: int, key: Key) -> Probe:
@@ -154,21 +166,37 @@ class MineSweeper(Environment[MineState]):
         return Probe(tasks, tuple(map(self._true, tasks)), tuple(map(self._false, tasks)))
 
     def _told(self, task: Task, draw: Key) -> tuple[str, ...]:
-        """Some true notes of a named field in random order, or none."""
+        """All true notes of a named field in random order, some, or none."""
         rng = generator(draw)
         if not self._config.fields or rng.random() >= TOLD:
             return ()
         true = self._true(task)
-        return tuple(true[index] for index in rng.permutation(len(true))[: rng.integers(1, len(true) + 1)])
+        count = len(true) if rng.random() < WHOLE else rng.integers(1, len(true) + 1)
+        return tuple(true[index] for index in rng.permutation(len(true))[:count])
 
     def _true(self, task: Task) -> tuple[str, ...]:
-        return tuple(field_draws.note(mine, self._config.size) for mine in task.data["mines"])
+        return tuple(field_draws.note(task.scope, mine, self._config.size) for mine in task.data["mines"])
 
     def _false(self, task: Task) -> tuple[str, ...]:
         """Notes that name cells without a mine."""
         size, mines, first = self._config.size, task.data["mines"], task.data["first"]
         safe = [cell for cell in range(size * size) if cell not in mines and cell != first]
-        return tuple(field_draws.note(cell, size) for cell in safe[:: len(safe) // len(mines)][: len(mines)])
+        return tuple(
+            field_draws.note(task.scope, cell, size) for cell in safe[:: len(safe) // len(mines)][: len(mines)]
+        )
+
+
+def _risks(state: MineState, moment: Moment) -> dict[int, float]:
+    """Risk of each closed cell, with the mines that the moment's notes name unless these cannot all be true."""
+    size, told = state.plan.size, [NOTE.search(note.text) for note in moment.lessons]
+    known = frozenset((int(found[1]) - 1) * size + int(found[2]) - 1 for found in told if found)
+    known = frozenset(cell for cell in known if cell < size * size and not state.opened >> cell & 1)
+    mines = len(state.plan.mines)
+    return risks(state.shown, size, mines, known) or risks(state.shown, size, mines)
+
+
+def _answer(cell: int, risk: float, size: int) -> Answer:
+    return Answer("safe" if risk < SAME else "least risk", place(cell, size))
 
 
 def _opening(found: Mapping[int, float], cell: int, size: int) -> float:

@@ -22,6 +22,10 @@ PANELS = {
 }
 WALL_SHARE = 0.25
 """Largest share of the inner cells that are walls."""
+MAX_DRAWS = 300
+"""Draws in a row without a new board after which a split counts as used up."""
+MAX_TRIES = 50_000
+"""Draws for one board after which there counts as none."""
 MIN_SOLUTION = 5
 """Fewest actions of a shortest solution."""
 
@@ -68,10 +72,14 @@ def _task(config: SokobanConfig, rows: tuple[str, ...], split: str) -> Task:
 
 
 def _boards(config: SokobanConfig, split: BoardSplit, count: int, draw: Key) -> list[tuple[str, ...]]:
-    boards, number = dict[tuple[str, ...], None](), 0
+    boards, number, since = dict[tuple[str, ...], None](), 0, 0
     while len(boards) < count:
-        boards[_board(config, split, extend(draw, number))] = None
-        number += 1
+        rows = _board(config, split, extend(draw, number))
+        number, since = number + 1, since + 1 if rows in boards else 0
+        boards[rows] = None
+        if since == MAX_DRAWS:
+            sort = f"{config.size} x {config.size} with {config.boxes} box(es)"
+            raise CoevoError(f"{NAME} has {len(boards)} boards of {sort} for {split}, not {count}: request fewer")
     return list(boards)
 
 
@@ -79,13 +87,15 @@ def _boards(config: SokobanConfig, split: BoardSplit, count: int, draw: Key) -> 
 def _board(config: SokobanConfig, split: BoardSplit, draw: Key) -> tuple[str, ...]:
     """A board of a split that can be solved within the step limit."""
     rng = generator(draw)
-    while True:
+    for _ in range(MAX_TRIES):
         rows = _drawn(config, rng)
         if rows is None or split_of(rows) != split:
             continue
         shortest = solution(read(rows, config.steps), MAX_DRAWN)
         if shortest is not None and MIN_SOLUTION <= len(shortest) <= config.steps:
             return rows
+    sort = f"{config.size} x {config.size} with {config.boxes} box(es)"
+    raise CoevoError(f"{NAME} found no board of {sort} for {split} in {MAX_TRIES} draws: take larger boards")
 
 
 def _drawn(config: SokobanConfig, rng: np.random.Generator) -> tuple[str, ...] | None:

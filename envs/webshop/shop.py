@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from coevo.envs.base import Step
-from coevo.envs.webshop.purchase import Nouns, ShopGoal, missed, purchase
+from coevo.envs.webshop.makers_catalogue import note
+from coevo.envs.webshop.purchase import Nouns, Purchase, ShopGoal, missed, purchase
 from coevo.envs.webshop.shop_products import Product, ShopCatalogue
 
 PER_PAGE, MAX_HITS = 10, 50
@@ -125,10 +126,17 @@ class Shop:
     def _bought(self, state: ShopState) -> Step[ShopState]:
         wanted = self._catalogue.products[self._catalogue.numbers[state.goal.asin]]
         found = purchase(self._opened(state), dict(state.chosen).values(), wanted, state.goal, self._nouns)
-        lacking = missed(state.goal, found)
-        feedback = " , ".join(("bought", *lacking)) if lacking else "bought , all as wished"
+        feedback = self._told(state, found)
         scores = (("score", 100 * found.reward),)
         return Step(state, "Thank you", feedback, found.reward, True, found.reward == 1.0, scores=scores)
+
+    def _told(self, state: ShopState, found: Purchase) -> str:
+        """Feedback of a purchase: what it lacks, and in a catalogue of makers what it says of the maker."""
+        lacking, maker = missed(state.goal, found), self._catalogue.by_goal and found.kind == 1
+        if maker:
+            seen = [each for each in lacking if not each.startswith("without")]
+            return " , ".join((*seen, *(note(self._opened(state), each) for each in state.goal.attributes)))
+        return " , ".join(("bought", *lacking)) if lacking else "bought , all as wished"
 
     def _step(self, state: ShopState, feedback: str, valid: bool = True) -> Step[ShopState]:
         over = state.steps >= state.limit

@@ -78,10 +78,11 @@ class ShopCatalogue:
     Attributes:
         name: identity, part of every task; for files it holds their hash.
         products: in a fixed order.
+        by_goal: True if every product is for training and for panels, which then differ in the wished options.
     """
 
-    def __init__(self, name: str, products: Sequence[Product]) -> None:
-        self.name, self.products = name, tuple(products)
+    def __init__(self, name: str, products: Sequence[Product], by_goal: bool = False) -> None:
+        self.name, self.products, self.by_goal = name, tuple(products), by_goal
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:

@@ -16,6 +16,12 @@ NAME = "webshop"
 ShopSplit = Literal["held-out", "fresh", "train"]
 _SPLITS: tuple[ShopSplit, ...] = ("held-out", "fresh", "train", "train")
 PANELS = {"held-out": "goals of products that training leaves out"}
+MAKERS_PANELS = {
+    "held-out": "the training products, in colours that training leaves out",
+    "no-bank": "the same tasks, without the bank",
+}
+_GOALS: tuple[ShopSplit, ...] = ("held-out", "held-out", "fresh", "train")
+"""Split of a product's goals by their place, where products are in all splits; the last is that of all further ones."""
 PRICE_STEPS = tuple(10.0 * number for number in range(1, 100))
 NEXT_STEPS = 4
 """Price steps above a product's price, of which two are drawn."""
@@ -26,7 +32,11 @@ def products_of(catalogue: ShopCatalogue, split: ShopSplit) -> tuple[Product, ..
     """Products with a wish that belong to a split, in a fixed random order."""
     wished = [each for each in catalogue.products if each.wishes]
     # Products of one title stay together.
-    chosen = [each for each in wished if _SPLITS[seed_of(key(NAME, "split", each.title)) % len(_SPLITS)] == split]
+    chosen = [
+        each
+        for each in wished
+        if catalogue.by_goal or _SPLITS[seed_of(key(NAME, "split", each.title)) % len(_SPLITS)] == split
+    ]
     return tuple(sorted(chosen, key=lambda each: seed_of(key(NAME, "order", each.asin))))
 
 
@@ -38,7 +48,7 @@ def sample(catalogue: ShopCatalogue, steps: int, count: int, draw: Key, split: S
     repeats = list[Task]()
     while len(tasks) + len(repeats) < count:
         product = products[order[number % len(products)]]
-        goals = goals_of(product)
+        goals = _goals(catalogue, product, split)
         task = _task(catalogue, product, *goals[rng.integers(len(goals))], steps, split)
         if task.id not in tasks:
             tasks[task.id] = task
@@ -51,10 +61,11 @@ def sample(catalogue: ShopCatalogue, steps: int, count: int, draw: Key, split: S
 @lru_cache(maxsize=16)
 def panel(catalogue: ShopCatalogue, steps: int, name: str, size: int) -> tuple[Task, ...]:
     """First ``size`` tasks of a panel. Raises ``CoevoError`` for an unknown name, and if it has fewer."""
-    if name not in PANELS:
-        raise CoevoError(f"panel {name!r} is not one of {NAME}: choose one of {', '.join(PANELS)}")
+    panels = panels_of(catalogue)
+    if name not in panels:
+        raise CoevoError(f"panel {name!r} is not one of {NAME}: choose one of {', '.join(panels)}")
     products = _some(products_of(catalogue, "held-out"), name)
-    every = [goals_of(each) for each in products]
+    every = [_goals(catalogue, each, "held-out") for each in products]
     most = sum(map(len, every))
     if size > most:
         raise CoevoError(f"panel {name!r} has {most} tasks in this catalogue, not {size}: request fewer")
@@ -65,6 +76,19 @@ def panel(catalogue: ShopCatalogue, steps: int, name: str, size: int) -> tuple[T
         if turn < len(goals)
     )
     return tuple(islice(found, size))
+
+
+def panels_of(catalogue: ShopCatalogue) -> dict[str, str]:
+    """Panels of a catalogue by name, each with its description."""
+    return MAKERS_PANELS if catalogue.by_goal else PANELS
+
+
+def _goals(catalogue: ShopCatalogue, product: Product, split: ShopSplit) -> list[tuple[Wish, ShopGoal]]:
+    """Goals of a product that belong to a split: all, or in a catalogue of makers those in some of its colours."""
+    goals = goals_of(product)
+    if not catalogue.by_goal:
+        return goals
+    return [goal for place, goal in enumerate(goals) if _GOALS[min(place, len(_GOALS) - 1)] == split]
 
 
 def goals_of(product: Product) -> list[tuple[Wish, ShopGoal]]:

@@ -27,15 +27,16 @@ CALLS = {"key", "extend", "seed", "_ask"}
 """Functions whose arguments become parts of keys."""
 PINNED = """
 actions actions another answer answer answers appliance attempt attempt author batch beyond check check critic custom
-demonstrations drill episode episode epoch evaluate evaluate evaluate evaluate evaluate evaluate evaluate evaluate
-evaluate evaluate evaluate exam expert file functions furniture games gateway given goal guess guide homerules
-homerules init keys lessons lessons lessons lessons lessons lessons made names noise notices notices notices objects
-order order order order order others panel panel panel panel panel panel panel panel panels passages place play play
-pool pools price price probe probe probe probe probe probe probe probe probe probe probe queries queue random_entries
-random_entries reflections rehearsal rehearsal rehearsal rehearsal replay replica restored retire retire retrieval
-retrieval retrieve retrieve rollout rollout rows rows rows rows rows sample sample search seeds shown simulator
-simulator small split split split split split split split split split split split split step step task tasks tau2
-tools tried update update user warmstart warmstart warmstart webshop webshop weights words write writer
+customer demonstrations drill drill episode episode epoch evaluate evaluate evaluate evaluate evaluate evaluate
+evaluate evaluate evaluate evaluate evaluate exam expert expert file functions furniture games gateway given goal
+guess guess guide homerules homerules init keys lessons lessons lessons lessons lessons lessons made makers names
+noise notices notices notices objects order order order order order others panel panel panel panel panel panel panel
+panel panels passages place play play pool pools price price probe probe probe probe probe probe probe probe probe
+probe probe queries queue random_entries random_entries reflections rehearsal rehearsal rehearsal rehearsal replay
+replica restored retire retire retrieval retrieval retrieve retrieve rollout rollout rows rows rows rows rows sample
+sample search seeds shown simulator simulator small split split split split split split split split split split split
+split step step task tasks tau2 tools tried update update user warmstart warmstart warmstart webshop webshop webshop
+weights words write writer
 """
 """Every string in a call of one of them, as often as it is there; a new one is added here."""
 
@@ -62,7 +63,7 @@ def test_strings_in_keys_stay_as_they_are():
         (BabyAIConfig(type="babyai"), 7408707737826521133),
         (BabyAIRulesConfig(), 17926832351932558644),
         (SokobanConfig(), 11492034418332815922),
-        (MineSweeperConfig(), 2715013446764535804),
+        (MineSweeperConfig(), 1754834022397362466),
         (WebShopConfig(), 1707829958574159543),
         (SearchQAConfig(), 5238743045593477495),
         (SearchQAConfig(level=1), 14126427848263910454),

@@ -20,7 +20,7 @@ NAMED = {"size": 5, "mines": 5, "fields": 8}
 
 def field(*mines, size=6, spare=35, first=None, steps=36):
     data = {"size": size, "mines": list(mines), "spare": spare, "first": first, "steps": steps}
-    return Task("minesweeper", f"{len(mines)} mines", "open every cell without a mine", "", "train", data)
+    return Task("minesweeper", f"{len(mines)} mines", "clear every cell without a mine", "", "train", data)
 
 
 def played(env, task, actions):
@@ -78,9 +78,9 @@ def test_the_first_cell_is_safe_wherever_it_is():
 @pytest.mark.parametrize(
     ("action", "says", "valid"),
     [
-        ("(1, 6)", "opened (1, 6)", True), (" 1 6 ", "opened (1, 6)", True), ("(1,6)", "opened (1, 6)", True),
-        ("(2, 1)", "mine at (2, 1)", True), ("(1, 1)", "(1, 1) is open", True), ("(7, 1)", "no cell there", False),
-        ("(0, 1)", "nothing happens", False), ("16", "nothing happens", False), ("(1, 6", "opened (1, 6)", True),
+        ("(1, 6)", "opened (1,6)", True), (" 1 6 ", "opened (1,6)", True), ("(1,6)", "opened (1,6)", True),
+        ("(2, 1)", "mine at (2,1)", True), ("(1, 1)", "(1,1) is open", True), ("(7, 1)", "no cell there", False),
+        ("(0, 1)", "nothing happens", False), ("16", "nothing happens", False), ("(1, 6", "opened (1,6)", True),
         ("(१, ६)", "nothing happens", False), ("(1, 6) (2, 6)", "nothing happens", False),
         ("", "nothing happens", False), ("(" + "1" * 40 + ", 1)", "nothing happens", False),
     ],
@@ -111,7 +111,7 @@ def test_notes_that_cannot_be_true_are_ignored_and_true_ones_avoid_mines(play):
     tasks = env.panel("held-out", 40).tasks
     blind, told = (sum(play(env, task, notes(task), key(0))[-1].success for task in tasks) for notes in (none, true))
     assert blind < told == 40
-    assert all(play(env, task, ["mine at (1, 1)"] * 3 + ["mine at (99, 9)"], key(0)) for task in tasks)
+    assert all(play(env, task, ["mine at (1,1)"] * 3 + ["mine at (99,9)"], key(0)) for task in tasks)
 
 
 def none(task):
@@ -119,7 +119,7 @@ def none(task):
 
 
 def true(task):
-    return [f"mine at {place(mine, 5)}" for mine in task.data["mines"]]
+    return [f"{task.scope} mine at {place(mine, 5)}" for mine in task.data["mines"]]
 
 
 @pytest.mark.parametrize(("mines", "least"), [(3, 0.95), (4, 0.93)])
@@ -175,10 +175,39 @@ def test_the_banks_of_panels_and_what_an_episode_reveals():
     mine = task.data["mines"][0]
     (step,) = played(env, task, [place(mine, 5)])
     assert (step.feedback, step.reward, step.done, step.success) == (f"mine at {place(mine, 5)}", -0.1, True, False)
-    turns = tuple(Turn("", (), DONE, "", said, 0.0, True) for said in ("opened (1, 2)", step.feedback))
+    turns = tuple(Turn("", (), DONE, "", said, 0.0, True) for said in ("opened (1,2)", step.feedback))
     found = env.revealed(Episode("0/rollout/task/0", task, 0, 0, turns, False, False))
     assert [(each.note, each.step) for each in found] == [(step.feedback, 1)]
     assert MineSweeper().revealed(Episode("0/rollout/task/0", task, 0, 0, turns, False, False)) == []
+
+
+def test_places_beside_symbols_show_the_same_field_and_play_the_same():
+    grid, places = MineSweeper(**NAMED), MineSweeper(**NAMED, view="places")
+    for plain, task in zip(grid.panel("held-out", 16).tasks, places.panel("held-out", 16).tasks, strict=True):
+        assert {**plain.data, "view": "places"} == dict(task.data)
+        order = [place(cell, 5) for cell in range(25) if cell not in task.data["mines"]]
+        for step, other in zip(played(grid, plain, order), played(places, task, order), strict=True):
+            symbols = zip(map(place, range(25), [5] * 25), step.observation.split(), strict=True)
+            assert other.observation.split() == [f"{where}{symbol}" for where, symbol in symbols]
+            assert (other.feedback, other.reward, other.done) == (step.feedback, step.reward, step.done)
+
+
+@pytest.mark.parametrize("view", ["grid", "places"])
+def test_the_vocabulary_holds_every_word_of_what_cloning_shows(view):
+    env = MineSweeper(size=4, mines=4, fields=8, view=view)
+    shown = [turn for draw in range(6) for turn in env.demonstrations(20, 0, key("shown", draw))]
+    said = " ".join(
+        " ".join((turn.moment.instruction, turn.moment.observation, turn.answer.thought, turn.answer.action,
+                  *(note.text for note in turn.moment.lessons), *(past.feedback for past in turn.moment.history)))
+        for turn in shown
+    )  # fmt: skip
+    assert {*said.split()} <= {*env.vocabulary}
+
+
+def test_what_cloning_shows_opens_no_mine_that_a_note_names():
+    env = MineSweeper(size=4, mines=4, fields=8, view="places")
+    for turn in env.demonstrations(60, 0, key("obeyed")):
+        assert not any(note.text.endswith(f"mine at {turn.answer.action}") for note in turn.moment.lessons)
 
 
 def test_the_limits_of_fields_are_said_in_one_line():

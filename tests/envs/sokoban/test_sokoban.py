@@ -147,3 +147,12 @@ def test_what_is_no_board_is_refused_in_one_line(rows):
     with pytest.raises(CoevoError, match="as many boxes as targets") as caught:
         Sokoban().start(board(*rows))
     assert "\n" not in str(caught.value)
+
+
+def test_a_small_size_has_few_boards_and_says_so():
+    env = Sokoban(size=5, steps=10, boxes=1)
+    held = {task.id for task in env.panel("held-out", 30).tasks}
+    assert len(held) == 30
+    assert not held & {task.id for task in env.sample(30, key("small"))}
+    with pytest.raises(CoevoError, match=r"has \d+ boards of 5 x 5 with 1 box\(es\) for train, not 999: request fewer"):
+        env.sample(999, key("all"))

@@ -10,6 +10,7 @@ import pytest
 from rapidfuzz.fuzz import token_set_ratio
 from rapidfuzz.utils import default_process
 
+from coevo.envs.expert_turns import expert_turns
 from coevo.envs.webshop import WebShop
 from coevo.envs.webshop.purchase import COLOURS, STOP_WORDS, UNITS, noun_rule, purchase
 from coevo.envs.webshop.shop import ShopState
@@ -301,7 +302,9 @@ def test_what_is_no_file_of_webshop_is_refused_in_one_line(name, text, says, sta
 
 def test_a_wrong_call_is_one_line():
     for call, says in (
-        (lambda: WebShop(products=99), r"env\.products = 99"),
+        (lambda: WebShop(products=11), r"env\.products = 11"),
+        (lambda: WebShop(products=49, catalogue="makers"), r"env\.products=49: .* a multiple of 3, 48 at most"),
+        (lambda: WebShop(products=51, catalogue="makers"), r"env\.products=51: .* a multiple of 3, 48 at most"),
         (lambda: WebShop(nouns="guess"), r"env\.nouns = 'guess'"),
         (lambda: WebShop(products=100).panel("held-out", 10**6), r"'held-out' has \d+ tasks in this catalogue, not"),
         (lambda: WebShop(products=100).demonstrations(1, 2, key(0)), r"set warmstart\.drills=0"),
@@ -326,3 +329,69 @@ def test_the_vocabulary_holds_every_word_of_episodes():
                 said += [observation, action, step.feedback]
                 state, observation, done = step.state, step.observation, step.done
             assert {*" ".join((*said, observation)).split()} <= known
+
+
+MADE = {"products": 48, "catalogue": "makers", "steps": 5}
+
+
+def bought_of(env, task, maker):
+    """Last step of a customer that buys a maker's product with all that the page shows as wished."""
+    (state, _), query = env.start(task), task.scope
+    found = next(each for each in env.catalogue.products if each.title.startswith(maker) and each.query == query)
+    for action in (f"search[{query}]", f"click[{found.asin}]", f"click[{task.data['options'][0]}]", "click[Buy Now]"):
+        (step,) = env.step([state], [action])
+        state = step.state
+    return step
+
+
+def makers(env, task):
+    return {each.title.split()[0]: each for each in env.catalogue.products if each.query == task.scope}
+
+
+def test_only_a_purchase_tells_which_maker_has_what():
+    env = WebShop(**MADE)
+    for task in env.sample(40, key("makers")):
+        (attribute,) = task.data["attributes"]
+        steps = {maker: bought_of(env, task, maker) for maker in makers(env, task)}
+        (right,) = (maker for maker, step in steps.items() if step.success)
+        assert {step.feedback for step in steps.values()} == {
+            f"for {attribute} buy {'' if maker == right else 'not '}{maker}" for maker in steps
+        }
+        assert attribute not in makers(env, task)[right].text
+    assert len({WebShop(**MADE, seed=seed).catalogue.products[0].attributes for seed in range(20)}) == 3
+
+
+def test_a_customer_obeys_a_note_and_else_guesses():
+    env = WebShop(**MADE)
+    probe = env.probe(48, key("customer"))
+    others = (*env.sample(150, key("all")), *env.panel("held-out", 96).tasks)
+    assert not {task.id for task in probe.tasks} & {task.id for task in others}
+    for notes, least, most in ((probe.right, 48, 48), (probe.wrong, 0, 0), (((),) * 48, 6, 30)):
+        chosen = [
+            expert_turns(env, task, key(0), told, env.customer) for task, told in zip(probe.tasks, notes, strict=True)
+        ]
+        titles = {each.asin: each.title.split()[0] for each in env.catalogue.products}
+        named = [titles[turns[1].answer.action.split()[1]] for turns in chosen]
+        assert least <= sum(bought_of(env, *each).success for each in zip(probe.tasks, named, strict=True)) <= most
+        assert {turns[-1].answer.action for turns in chosen} == {"click[ Buy Now ]"}
+
+
+def test_makers_panels_hold_out_colours_of_the_training_products():
+    env = WebShop(**MADE)
+    train, held = env.sample(144, key("train")), env.panel("held-out", 96).tasks
+    assert {task.data["asin"] for task in train} == {task.data["asin"] for task in held}
+    pairs = [{(task.data["asin"], *task.data["options"]) for task in tasks} for tasks in (train, held)]
+    assert not pairs[0] & pairs[1]
+    assert [task.id for task in env.panel("no-bank", 96).tasks] == [task.id for task in held]
+    assert (env.panel_bank("held-out"), env.panel_bank("no-bank")) == (None, [])
+
+
+def test_the_vocabulary_of_makers_holds_what_cloning_shows_in_other_catalogues():
+    env = WebShop(**MADE)
+    shown = [turn for draw in range(4) for turn in env.demonstrations(12, 12, key("shown", draw))]
+    said = " ".join(
+        " ".join((turn.moment.instruction, turn.moment.observation, turn.answer.thought, turn.answer.action,
+                  *(note.text for note in turn.moment.lessons), *(past.feedback for past in turn.moment.history)))
+        for turn in shown
+    )  # fmt: skip
+    assert {*said.split()} <= {*env.vocabulary}

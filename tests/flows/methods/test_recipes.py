@@ -31,7 +31,6 @@ UNREWARDED = (
     "babyai-grpo",
     "babyai-rules-coevo-rl",
     "babyai-rules-coevo-rl-writer-model",
-    "minesweeper-grpo",
     "sokoban-grpo",
 )
 """Where a novice is never rewarded in two iterations."""

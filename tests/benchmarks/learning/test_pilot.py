@@ -1,0 +1,26 @@
+"""The table of the pilot, by hand, and the recipes that it plays."""
+
+from benchmarks.learning.pilot import ARMS, PANEL, report
+from coevo.configs.load.load import load_recipe
+
+
+def test_the_table_has_every_recipe_with_its_gain_and_its_lead_by_seed(capsys):
+    report({"env-experience-only": results(0.25, 0.4, 0.5, 0.6), "env-coevo-rl": results(0.25, 0.5, 0.6, 0.7)})
+    frozen, both = capsys.readouterr().out.splitlines()[2:]
+    assert "0.250   0.500   0.400" in frozen
+    assert frozen.endswith("+0.250 [+0.002, +0.498]")
+    assert both.endswith("+0.100 [+0.100, +0.100]")
+
+
+def results(start, *ends):
+    return [{"start": start, "end": end, "loop_seconds": 60.0} for end in ends]
+
+
+def test_the_arms_of_an_environment_start_from_one_policy_and_end_on_one_panel():
+    for name, methods in ARMS.items():
+        recipes = [load_recipe(f"{name}-{method}") for method in methods]
+        assert all(PANEL in recipe.evaluation.panels for recipe in recipes)
+        starts = [recipe.model_dump(include={"env", "policy", "warmstart", "context"}) for recipe in recipes]
+        assert all(start == starts[0] for start in starts)
+        assert [recipe.bank is None for recipe in recipes] == [method == "grpo" for method in methods]
+        assert [recipe.update is None for recipe in recipes] == [method == "experience-only" for method in methods]
