@@ -87,6 +87,8 @@ class LineageConfig(Config):
     """Iterations per revision."""
     optimizer_every: int = Field(default=10, ge=1, le=MAX_COUNT, exclude_if=lambda every: every == 10)
     """Revisions per kept optimizer state from 1 GiB on; the last revision always keeps it. Below 1 GiB, all do."""
+    held_out: int = Field(default=64, ge=0, le=10_000, exclude_if=lambda size: size == 64)
+    """Most MiB of held-out episodes in a revision, before compression; the last tasks of a panel are left out first."""
 
 
 class RunSections(Config):

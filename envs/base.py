@@ -231,6 +231,13 @@ class Environment(ABC, Generic[StateT]):
         """True notes that an episode reveals, as a perfect writer would draw them: material to train a writer on."""
         raise MissingPartError(f"{self.name} does not say what its episodes reveal")
 
+    def needed(self, task: Task) -> tuple[str, ...] | None:
+        """Notes that are enough to solve a task, in the words of ``revealed``; None if the environment cannot tell.
+
+        They tell why an episode failed: without a lesson, or with the right ones in its prompts. No policy sees them.
+        """
+        return None
+
     def panel_bank(self, panel: str) -> list[Entry] | None:
         """Bank that a panel is played with: None for the run's own, an empty list for no bank."""
         return None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from coevo.configs.load.pairing import Pairing
-    from coevo.flows.evaluation import Evaluation
+    from coevo.flows.evaluation.panel_evaluation import Evaluation
     from coevo.flows.from_rows import GivenEnvironment
     from coevo.flows.packages.promotion import Promotion
     from coevo.flows.packages.serving import Serving
@@ -127,6 +127,25 @@ def log(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
 
 
 @extras_named()
+def episodes(
+    reference: str, *, training: bool = False, failed: bool = False, workspace: WorkspacePath = None
+) -> "pd.DataFrame":
+    """Held-out or training episodes of ``RUN[@N]``: one row per episode, by id, with the reason of each failure.
+
+    Raises:
+        CoevoError: the revision does not exist, was dropped, or keeps no such episodes.
+    """
+    import pandas as pd
+
+    from coevo.flows.history.episodes import COLUMNS, EpisodeFilter, episode_rows
+    from coevo.flows.history.revision_reference import reading
+
+    with reading(reference, workspace_of(workspace)) as opened:
+        rows = episode_rows(opened, EpisodeFilter(training, failed))
+    return pd.DataFrame(rows, columns=COLUMNS).set_index("id")
+
+
+@extras_named()
 def bank(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """Active entries of ``RUN[@N]`` with their counters: one row per entry, by id.
 
@@ -175,9 +194,9 @@ def evaluate(
     Raises:
         CoevoError: the revision, the panel or the bank does not exist.
     """
-    from coevo.flows.evaluate_revision import evaluate_revision
-    from coevo.flows.evaluation import EvaluationRequest
-    from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
+    from coevo.flows.evaluation.evaluate_endpoint import evaluate_endpoint
+    from coevo.flows.evaluation.evaluate_revision import evaluate_revision
+    from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
 
     opened, request = workspace_of(workspace), EvaluationRequest(panel, tasks, bank, discovery)
     if endpoint is not None:
@@ -195,14 +214,14 @@ def compare(*references: str, evaluate: bool = False, workspace: WorkspacePath =
         workspace: directory of runs.
 
     Returns:
-        Frame with the columns of ``coevo.flows.history.comparison.Difference``; bounds are over tasks, and missing if
-        the tasks differ.
+        Frame with the columns of ``coevo.flows.evaluation.comparison.Difference``; bounds are over tasks, and missing
+        if the tasks differ.
 
     Raises:
         CoevoError: a reference is malformed or does not exist, or a named revision was not evaluated.
     """
-    from coevo.flows.evaluate_revision import evaluate_panels
-    from coevo.flows.history.comparison import compared, differences
+    from coevo.flows.evaluation.comparison import compared, differences
+    from coevo.flows.evaluation.evaluate_revision import evaluate_panels
 
     opened = workspace_of(workspace)
     return differences(compared(references, opened, partial(evaluate_panels, workspace=opened) if evaluate else None))
@@ -215,8 +234,8 @@ def curves(*references: str, workspace: WorkspacePath = None) -> "pd.DataFrame":
     Raises:
         CoevoError: a reference is malformed or does not exist.
     """
-    from coevo.flows.history import comparison
-    from coevo.flows.history.comparison import sides_of
+    from coevo.flows.evaluation import comparison
+    from coevo.flows.evaluation.comparison import sides_of
 
     return comparison.curves(sides_of(references, workspace_of(workspace)))
 

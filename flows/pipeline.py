@@ -77,8 +77,8 @@ def coevolve(config: RunConfig) -> None:
 
 def evaluate(config: RunConfig) -> None:
     """Play every panel with the last revision."""
-    from coevo.flows.evaluate_revision import evaluate_revision
-    from coevo.flows.evaluation import EvaluationRequest
+    from coevo.flows.evaluation.evaluate_revision import evaluate_revision
+    from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
     from coevo.tasks.play.episode_metrics import outcome_metrics
 
     made = json.loads((OUTPUTS / "coevolve/coevolve.json").read_text(encoding="utf-8"))

@@ -127,6 +127,13 @@ class Episode:
         return replace(self, turns=earlier.turns + self.turns, shaping=earlier.shaping + self.shaping, start=0)
 
 
+def stored_bytes(episode: Episode) -> int:
+    """Bytes of an episode's texts and tokens, as a table holds them before compression."""
+    texts = (text for turn in episode.turns for text in (turn.observation, turn.completion.text, turn.feedback))
+    numbers = (len(turn.prompt_ids) + 2 * len(turn.completion.token_ids) for turn in episode.turns)
+    return sum(len(text.encode(errors="replace")) for text in texts) + 4 * sum(numbers)
+
+
 def played(episodes: Iterable[Episode]) -> list[Episode]:
     """Episodes that the environment played to their end; lost ones are left out."""
     return [episode for episode in episodes if not episode.lost]

@@ -26,7 +26,9 @@ from coevo.tasks.publish.reporter import Silent, in_stage, reporting_to
 from coevo.tasks.resumed_artifacts import stage_artifacts
 from coevo.tasks.revision_artifacts import (
     EPISODES,
+    HELD_OUT,
     write_episodes,
+    write_held_out,
 )
 from coevo.tasks.run.approval import waiting, write_proposal
 from coevo.tasks.session import Session
@@ -151,6 +153,9 @@ def commit(stores: Stores, frozen: FrozenRevision) -> Manifest:
     staging, bank = stores.paths.staging, stores.bank
     require_space(staging, stores.lineage.artifacts.sizes().get(EPISODES, 0), "the commit of a revision")
     write_episodes(frozen.pending.episodes, staging / EPISODES)
+    held_out = [each for found in frozen.pending.outcomes.values() for each in found.kept]
+    if held_out:
+        write_held_out(held_out, staging / HELD_OUT)
     bank.merge(frozen.change)
     state = {**frozen.state, "tables": bank.hashes()}
     return stores.lineage.commit(artifacts(staging), state, {**frozen.observed, "tables": bank.versions()})

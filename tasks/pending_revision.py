@@ -34,16 +34,35 @@ class Result(Generic[T_co]):
 
 
 @dataclass(frozen=True, slots=True)
+class HeldOutEpisode:
+    """An episode of a held-out panel that a revision keeps.
+
+    Attributes:
+        panel: name of the panel.
+        episode: the episode.
+        reason: why it failed, a ``FailureReason``; empty for a success.
+        lessons: part of the lessons in the failure, a ``LessonUse``; empty for a success.
+    """
+
+    panel: str
+    episode: Episode
+    reason: str
+    lessons: str
+
+
+@dataclass(frozen=True, slots=True)
 class PanelOutcomes:
     """Outcomes of a held-out panel.
 
     Attributes:
         panel: hash of the panel.
         solved: ``1``, ``0`` or ``-`` (lost) for each of its tasks, in order.
+        kept: the episodes that the revision keeps, in the same order.
     """
 
     panel: str
     solved: str
+    kept: tuple[HeldOutEpisode, ...] = ()
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """Artifacts of a revision that its steps make: episodes, reference episodes, and baselines of rewards.
 
     episodes/episodes.parquet      training episodes, with every retrieval and its outcome
+    held_out/episodes.parquet      held-out episodes, if the revision was evaluated, with ``HELD_OUT_COLUMNS``
     references/episodes.parquet    reference episodes of the writer
     baselines/baselines.json       by task id, the highest mean success of a group so far (RetroAgent's Phi)
     trials/trials.json             candidates on trial, with the rewards of their groups so far
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coevo.configs.run_config import RunConfig
@@ -29,17 +31,29 @@ from coevo.memory.trials import OnTrial
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.episode import Episode
 from coevo.records.task import key_by
+from coevo.tasks.pending_revision import HeldOutEpisode
 
 # Names of the artifacts; the file of one with JSON has its name, too.
-EPISODES, REFERENCES = "episodes", "references"
+EPISODES, REFERENCES, HELD_OUT = "episodes", "references", "held_out"
 BASELINES, TRIALS, RETIREMENT_COUNTERS, SOURCE_TASKS = "baselines", "trials", "retirement_counters", "source_tasks"
 PARQUET = "episodes.parquet"
+HELD_OUT_COLUMNS = ("panel", "reason", "lessons")
+"""Columns of held-out episodes beside those of training episodes; the last two are empty for a success."""
 
 
 def write_episodes(episodes: Iterable[Episode], directory: Path) -> None:
     """Write episodes as Parquet in a new directory."""
     directory.mkdir(parents=True)
     pq.write_table(episodes_to_table(episodes), directory / PARQUET, compression="zstd")
+
+
+def write_held_out(episodes: Sequence[HeldOutEpisode], directory: Path) -> None:
+    """Write held-out episodes as Parquet in a new directory."""
+    directory.mkdir(parents=True)
+    table = episodes_to_table(each.episode for each in episodes)
+    for name in HELD_OUT_COLUMNS:
+        table = table.append_column(name, pa.array([getattr(each, name) for each in episodes], pa.string()))
+    pq.write_table(table, directory / PARQUET, compression="zstd")
 
 
 def read_episodes(directory: Path) -> list[Episode]:

@@ -83,6 +83,10 @@ class HomeRules(Environment[HouseState]):
         """Facts of the house that the feedback of a step reveals, as notes about it."""
         return house_lessons.revealed(episode)
 
+    def needed(self, task: Task) -> tuple[str, ...]:
+        """Facts of the house about the task's object and family."""
+        return house_lessons.needed(task)
+
     def start(self, task: Task) -> tuple[HouseState, str]:
         """First state of a task, in the hall with empty hands, and its observation."""
         state = begin(house_tasks.goal_of(task), house_tasks.facts_of(task))

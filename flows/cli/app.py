@@ -19,6 +19,7 @@ from coevo.flows.cli import (
     compare,
     doctor,
     envs,
+    episodes,
     evaluate,
     fsck,
     gateway,
@@ -55,7 +56,7 @@ app = typer.Typer(
 )
 PANELS = {
     "Runs": (run, evaluate, ablate, schedule),
-    "History": (inspect, compare, report, rollback, approve, branch, tag),
+    "History": (inspect, episodes, compare, report, rollback, approve, branch, tag),
     "Workspace": (fsck, gc, remote, serve, doctor),
     "Packages": (package, gateway),
     "Choices": (catalogue, play),

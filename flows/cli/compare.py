@@ -10,12 +10,12 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at, workspace_option
-from coevo.flows.history.comparison import END, Comparison, Difference, compared
+from coevo.flows.evaluation.comparison import END, Comparison, Difference, compared
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
-    from coevo.flows.evaluation import Evaluation
+    from coevo.flows.evaluation.panel_evaluation import Evaluation
 
 ReferencesArgument = Annotated[
     list[str], typer.Argument(metavar="RUN[@N] RUN[@N] ...", help="Runs, or revisions of runs.")
@@ -67,7 +67,7 @@ def compare(
 def _played(workspace: Workspace, trust: str | None, ask: bool, reference: str) -> "list[Evaluation]":
     from coevo.flows.console.progress import shown
     from coevo.flows.console.trust_prompt import trust_revision
-    from coevo.flows.evaluate_revision import evaluate_panels
+    from coevo.flows.evaluation.evaluate_revision import evaluate_panels
     from coevo.tasks.publish.reporter import reporting_to
 
     trust_revision(workspace, reference, trust, ask=ask)
@@ -76,7 +76,7 @@ def _played(workspace: Workspace, trust: str | None, ask: bool, reference: str) 
 
 
 def _written(found: Comparison, as_latex: bool) -> str:
-    from coevo.flows.history.comparison import differences, latex
+    from coevo.flows.evaluation.comparison import differences, latex
 
     return latex(found) if as_latex else str(differences(found).to_csv(index=False))
 

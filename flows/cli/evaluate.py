@@ -12,7 +12,7 @@ from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
-    from coevo.flows.evaluation import Evaluation, EvaluationRequest
+    from coevo.flows.evaluation.panel_evaluation import Evaluation, EvaluationRequest
 
 HASH, SHOWN = 16, 8
 """Characters of a panel's hash in JSON, and in the table, which has 80 columns."""
@@ -93,7 +93,7 @@ def evaluate(
 
     Example: coevo evaluate homerules-coevo-rl-1@20 --bank own --bank none --samples 4 --output results.jsonl
     """
-    from coevo.flows.targets import kind_of
+    from coevo.flows.evaluation.evaluation_targets import kind_of
 
     workspace, banks = workspace_at(directory), tuple(options.bank or ("own",))
     kind = "run" if endpoint is not None else kind_of(target, workspace)
@@ -112,7 +112,7 @@ def _evaluated(
     run: str, options: EvaluationOptions, bank: str, endpoint: str | None, workspace: Workspace, as_json: bool
 ) -> None:
     """Play one episode per task of a run's panel."""
-    from coevo.flows.evaluation import EvaluationRequest
+    from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
 
     request = EvaluationRequest(options.panel, options.tasks, bank, options.discovery)
     result = _played(run, request, endpoint, workspace)
@@ -146,8 +146,8 @@ def _sampled(
             "further banks and settings, or leave it out"
         )
     from coevo.flows.console.progress import shown
-    from coevo.flows.evaluate_samples import CONCURRENCY, SampleRequest, evaluate_samples
-    from coevo.flows.targets import TargetSettings
+    from coevo.flows.evaluation.evaluate_samples import CONCURRENCY, SampleRequest, evaluate_samples
+    from coevo.flows.evaluation.evaluation_targets import TargetSettings
     from coevo.tasks.publish.reporter import reporting_to
 
     width = sampling.concurrency or CONCURRENCY
@@ -196,8 +196,8 @@ def _figures(result: "Evaluation", lost: bool) -> dict[str, Any]:
 
 def _played(run: str, request: "EvaluationRequest", endpoint: str | None, workspace: Workspace) -> "Evaluation":
     from coevo.flows.console.progress import shown
-    from coevo.flows.evaluate_revision import evaluate_revision
-    from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
+    from coevo.flows.evaluation.evaluate_endpoint import evaluate_endpoint
+    from coevo.flows.evaluation.evaluate_revision import evaluate_revision
     from coevo.tasks.publish.reporter import reporting_to
 
     with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):

@@ -1,6 +1,5 @@
-"""Reading runs: their revisions, their cost, and comparisons.
+"""Reading runs: their revisions and their cost.
 
 Read ``revision_reference`` first (``RUN@N``, and a run at a revision), then ``history``. ``run_summaries`` lists the
-runs of a workspace. ``evaluations``, ``expenses`` and ``comparison`` compare runs; ``verdicts`` are the measured
-gains of entries.
+runs of a workspace. ``expenses`` is the cost by part; ``verdicts`` are the measured gains of entries.
 """

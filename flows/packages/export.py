@@ -18,9 +18,9 @@ from typing import Any
 
 from coevo.configs.policy_config import EndpointPolicyConfig, PretrainedPolicyConfig
 from coevo.configs.run_config import RunConfig
+from coevo.flows.evaluation.evaluation_targets import BANK, SECTIONS, SETTINGS
 from coevo.flows.history.revision_reference import Reading, reading
 from coevo.flows.packages.export_texts import model_card, skill
-from coevo.flows.targets import BANK, SECTIONS, SETTINGS
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
 from coevo.memory.exchange.exchange import write_entries

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from coevo.envs.registry import make
-from coevo.flows.evaluation import check_panel
+from coevo.flows.evaluation.panel_evaluation import check_panel
 from coevo.flows.packages.proof import prove
 from coevo.flows.servers.server_secret import VARIABLE
 from coevo.flows.servers.servers import prefect_in_use, use_prefect

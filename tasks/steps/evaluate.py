@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate
 
 from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.rollout.rollout_config import MAX_TURNS
@@ -11,20 +12,23 @@ from coevo.memory.retrieval.index import Index
 from coevo.memory.vendi_score import diversity
 from coevo.records.demonstration import Answer, Moment, Note
 from coevo.records.draws import Key, extend, key
-from coevo.records.episode import Episode
+from coevo.records.episode import Episode, stored_bytes
+from coevo.records.failure_reasons import failure_reason
 from coevo.records.task import Panel, Task
 from coevo.tasks.iteration.held_out import panel_of, play_panel
 from coevo.tasks.iteration.reflect import panel_reflections
 from coevo.tasks.iteration.retrieval_quality import retrieval_quality
-from coevo.tasks.pending_revision import PanelOutcomes, Result
+from coevo.tasks.pending_revision import HeldOutEpisode, PanelOutcomes, Result
 from coevo.tasks.play.discovery_at_k import DiscoveryAgent, discover
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics, outcome_metrics, report_losses
+from coevo.tasks.play.lesson_use import lesson_use
 from coevo.tasks.play.retrieve import Experience, recall
 from coevo.tasks.play.turns import turn_by_turn
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 from coevo.tasks.writing.ask_writer_model import aside_of
 
+MIB = 2**20
 REPEATS = 8
 """Episodes per task if the expert guesses; they cost almost nothing."""
 
@@ -45,13 +49,32 @@ def evaluate(session: Session) -> Result[dict[str, PanelOutcomes]]:
         scores = diversity(episodes, session.config.evaluation.encoder)
         metrics |= {f"agent/vendi/{name}/{side}": score for side, score in scores.items()}
         metrics |= blind_expert(session, panel) if session.is_new else {}
-        outcomes[name] = PanelOutcomes(
-            panel.hash, "".join("-" if each.lost else "01"[each.success] for each in episodes)
-        )
+        solved = "".join("-" if each.lost else "01"[each.success] for each in episodes)
+        outcomes[name] = PanelOutcomes(panel.hash, solved, kept_episodes(session, name, episodes, seen, index))
     writing = session.parts.writing
     if writing is None:
         return Result(outcomes, metrics)
     return Result(outcomes, metrics, writing.requests(), writing.cost_aside())
+
+
+def kept_episodes(
+    session: Session, panel: str, episodes: Sequence[Episode], seen: Experience, index: Index | None
+) -> tuple[HeldOutEpisode, ...]:
+    """The first episodes of a panel, as many as its share of ``lineage.held_out`` holds, with reasons of failures."""
+    room = session.config.lineage.held_out * MIB // len(session.due.panels())
+    sizes = accumulate(map(stored_bytes, episodes))
+    fitting = [episode for episode, size in zip(episodes, sizes, strict=True) if size <= room]
+    env, reworded = session.parts.env, session.parts.writing is not None
+
+    def kept(episode: Episode) -> HeldOutEpisode:
+        reason = failure_reason(episode)
+        if reason is None:
+            return HeldOutEpisode(panel, episode, "", "")
+        needed = sound(attempted(partial(env.needed, episode.task)))
+        use = lesson_use(episode, needed, index, seen, reworded)
+        return HeldOutEpisode(panel, episode, reason, use)
+
+    return tuple(map(kept, fitting))
 
 
 def discovery_metrics(session: Session, panel: Panel, seen: Experience, first: list[Episode]) -> dict[str, float]:

@@ -7,14 +7,14 @@ import pytest
 from support.player import player
 from support.sessions import batch, do, iterate, opened, played, shaped
 
-import coevo.flows.evaluate_revision
+import coevo.flows.evaluation.evaluate_revision
 from benchmarks.learning.scripted import ExpertPlayer
 from coevo.configs.load.load import load_recipe
 from coevo.envs.homerules import HomeRules
 from coevo.envs.homerules.house_conventions import facts
 from coevo.envs.registry import make
-from coevo.flows.evaluate_revision import evaluate_revision
-from coevo.flows.evaluation import EvaluationRequest
+from coevo.flows.evaluation.evaluate_revision import evaluate_revision
+from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
 from coevo.lineage.workspace import Workspace
 from coevo.records.entry import Entry, entry_id
 from coevo.tasks.iteration.batch import tasks_of
@@ -56,9 +56,9 @@ def test_tasks_panels_and_limits_are_those_of_the_iteration(tmp_path):
 
 def test_a_revision_is_evaluated_in_the_world_of_its_iteration(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        coevo.flows.evaluate_revision, "open_engine", lambda *_, **__: SimpleNamespace(close=lambda: None)
+        coevo.flows.evaluation.evaluate_revision, "open_engine", lambda *_, **__: SimpleNamespace(close=lambda: None)
     )
-    monkeypatch.setattr(coevo.flows.evaluate_revision, "player_with", lambda *_: expert())
+    monkeypatch.setattr(coevo.flows.evaluation.evaluate_revision, "player_with", lambda *_: expert())
     with opened(tmp_path, CONFIG, played=expert()) as session:
         for _ in range(5):
             iterate(session)

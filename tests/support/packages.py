@@ -5,7 +5,7 @@ from dataclasses import replace
 from support.player import CONFIG, environment
 from support.small_run import HEAT, MICROWAVE, MUG
 
-from coevo.flows.packages.evaluate_endpoint import ServedPlayer
+from coevo.flows.evaluation.evaluate_endpoint import ServedPlayer
 from coevo.memory.clusters import Cluster
 from coevo.memory.stats import Stats
 from coevo.models.policy.context import CONTEXT_WORDS

@@ -21,6 +21,8 @@ from coevo.records.arrow import episodes_to_table
 from coevo.records.entry import Entry, Verdict, entry_id
 from coevo.records.episode import Completion, Episode, Turn
 from coevo.records.task import Task
+from coevo.tasks.pending_revision import HeldOutEpisode
+from coevo.tasks.revision_artifacts import write_held_out
 
 RECIPE = "homerules-coevo-rl"
 PANEL = "seen-houses"
@@ -62,13 +64,32 @@ def episodes(revision, seen=()):
 
 
 def _episode(revision, replica, seen):
+    return _played(revision, source(revision, replica), TASK, replica < 2, seen, replica)
+
+
+def _played(revision, name, task, solved, seen, replica=0):
     completion = Completion((5, 6), (-0.1, -0.2), "think x act go safe", True)
-    reward = float(replica < 2)
+    reward = float(solved)
     turns = (
         Turn("at hall", (1, 2), completion, "go safe", "mug in safe", 0.0, True, seen),
         Turn("at safe", (1, 2), completion, "put counter", "done" if reward else "not done", reward, True, seen),
     )
-    return Episode(source(revision, replica), TASK, revision, replica, turns, bool(reward), False)
+    return Episode(name, task, revision, replica, turns, solved, False)
+
+
+def held_out(revision, solved):
+    """An episode per task of the panel; the failed ones have read the bank, the odd ones with no usable action."""
+    found = []
+    for number, mark in enumerate(solved):
+        task = replace(TASK, kind=("heat", "put")[number % 2], split="held-out", data={"n": number})
+        name, seen = f"{revision}/evaluate-{PANEL}/{task.id}/0", (MUG.id,) if revision else ()
+        episode = _played(revision, name, task, mark == "1", seen)
+        if mark == "1":
+            found.append(HeldOutEpisode(PANEL, episode, "", ""))
+        else:
+            reason = ("wrong end", "no usable action")[number % 2]
+            found.append(HeldOutEpisode(PANEL, episode, reason, "not followed" if revision else "no fitting lesson"))
+    return found
 
 
 def judged(revision, candidates, gains):
@@ -150,7 +171,11 @@ def build(
                 "tables": bank.versions(),
                 "metrics": {"cost/seconds/wall": 2.0, "cost/seconds/rollout": 1.5},
             }
-            lineage.commit(_stage(paths, revision, played, policy, optimizer), state, observed)
+            staged = _stage(paths, revision, played, policy, optimizer)
+            if evaluated:
+                staged["held_out"] = paths.staging / "held_out"
+                write_held_out(held_out(revision, outcomes[revision]), staged["held_out"])
+            lineage.commit(staged, state, observed)
     return paths
 
 

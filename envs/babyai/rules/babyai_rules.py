@@ -60,6 +60,11 @@ class BabyAIRules(Environment[RoomPoint]):
         text, when = world.note(plan.tower, plan.attribute), f"the door of {plan.tower} is to be opened"
         return [Revealed(text, when, step) for step, turn in enumerate(episode.turns) if turn.feedback in told]
 
+    def needed(self, task: Task) -> tuple[str, ...]:
+        """Custom of the task's tower."""
+        plan = rules_tasks.plan_of(task)
+        return (world.note(plan.tower, plan.attribute),)
+
     def true_notes(self) -> list[Entry]:
         """True note of each training tower: the bank that a perfect writer would write."""
         towers = world.TOWERS[: self._config.towers]

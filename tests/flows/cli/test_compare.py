@@ -11,8 +11,8 @@ from support import small_run
 
 from coevo.flows import api
 from coevo.flows.cli import compare
-from coevo.flows.history.comparison import Comparison, differences_of
-from coevo.flows.history.evaluations import Evaluated, Side
+from coevo.flows.evaluation.comparison import Comparison, differences_of
+from coevo.flows.evaluation.comparison_side import Evaluated, Side
 from coevo.tasks.cost import KINDS, Spent
 
 

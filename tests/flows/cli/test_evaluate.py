@@ -10,12 +10,12 @@ import pytest
 from support.player import expert_player
 from support.sessions import iterate, opened
 
-import coevo.flows.evaluate_revision
 from coevo.configs.load.load import load_recipe
 from coevo.flows import api
 from coevo.flows.cli.app import main
-from coevo.flows.evaluate_revision import evaluate_revision
-from coevo.flows.evaluation import EvaluationRequest
+from coevo.flows.evaluation import evaluate_revision as module
+from coevo.flows.evaluation.evaluate_revision import evaluate_revision
+from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
@@ -37,10 +37,8 @@ def evaluated(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def plays_as_the_expert(monkeypatch):
-    monkeypatch.setattr(
-        coevo.flows.evaluate_revision, "open_engine", lambda *_, **__: SimpleNamespace(close=lambda: None)
-    )
-    monkeypatch.setattr(coevo.flows.evaluate_revision, "player_with", lambda *_: expert_player())
+    monkeypatch.setattr(module, "open_engine", lambda *_, **__: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(module, "player_with", lambda *_: expert_player())
 
 
 def test_the_run_s_own_attempts_come_out_again(evaluated):
@@ -146,7 +144,7 @@ def test_a_type_whose_episodes_are_all_lost_has_no_success(evaluated, monkeypatc
     result = evaluate_revision("run", EvaluationRequest(PANEL), workspace)
     gone = sorted(result.by_kind())[0]
     lost = [replace(e, lost="exception: gone", success=False) if e.task.kind == gone else e for e in result.episodes]
-    monkeypatch.setattr(coevo.flows.evaluate_revision, "evaluate_revision", lambda *_: replace(result, episodes=lost))
+    monkeypatch.setattr(module, "evaluate_revision", lambda *_: replace(result, episodes=lost))
     shown = []
     for form in ([], ["--json"]):
         with pytest.raises(SystemExit):

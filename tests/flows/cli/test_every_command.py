@@ -37,6 +37,7 @@ evaluate mine --tasks 2 --samples 2 --bank own --bank none --output {out}/result
 export mine {out}/exported
 runs
 log mine
+episodes mine --failed
 compare mine mine@1
 report mine --output {out}/report.html
 tag mine@2 best

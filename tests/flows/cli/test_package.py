@@ -9,8 +9,8 @@ from support import small_run
 from support.packages import untrained
 from support.runs import coevo as coevo_at
 
-from coevo.flows.evaluation import EvaluationRequest
-from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
+from coevo.flows.evaluation.evaluate_endpoint import evaluate_endpoint
+from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.model_registry import fetch, find, packaged
 from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store

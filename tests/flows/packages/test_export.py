@@ -14,9 +14,9 @@ from support.small_run import build
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
-from coevo.flows.evaluate_samples import SampleRequest, evaluate_samples
+from coevo.flows.evaluation.evaluate_samples import SampleRequest, evaluate_samples
+from coevo.flows.evaluation.evaluation_targets import TargetSettings
 from coevo.flows.packages.export import export, new_directory
-from coevo.flows.targets import TargetSettings
 from coevo.lineage.workspace import Workspace
 from coevo.memory.exchange.exchange import read_entries
 from coevo.models.policy.policy import build as build_policy

@@ -20,10 +20,10 @@ from support.loop import novice
 from support.player import CONFIG
 from support.runs import ROOT, coevo
 
-from coevo.flows.evaluate_revision import evaluate_revision
-from coevo.flows.evaluation import EvaluationRequest
+from coevo.flows.evaluation.evaluate_endpoint import evaluate_endpoint
+from coevo.flows.evaluation.evaluate_revision import evaluate_revision
+from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
 from coevo.flows.history.revision_reference import reading
-from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 from coevo.flows.packages.make_package import register_revision
 from coevo.flows.packages.promotion import PromotionTerms, promote
 from coevo.lineage.workspace import Workspace

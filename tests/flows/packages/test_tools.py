@@ -8,9 +8,9 @@ from support.endpoint import post, rows
 from support.tools import ACTION, CALL, ToolHouse, parrot
 
 from coevo.flows.endpoint.request_limits import DEFAULT
-from coevo.flows.evaluate_revision import evaluate_revision
-from coevo.flows.evaluation import EvaluationRequest
-from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
+from coevo.flows.evaluation.evaluate_endpoint import evaluate_endpoint
+from coevo.flows.evaluation.evaluate_revision import evaluate_revision
+from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
 from coevo.flows.packages.serving import Address, serve
 from coevo.lineage.workspace import Workspace
 from coevo.models.policy.policy import save

@@ -5,7 +5,7 @@ from itertools import chain
 import pytest
 from support.batches import entry
 from support.player import CONFIG, environment, player
-from support.sessions import opened
+from support.sessions import committed, opened
 
 from coevo.configs.bank.retrieval_config import TfidfConfig
 from coevo.configs.load.load import load_recipe
@@ -87,3 +87,27 @@ def test_panels_have_vendi_scores_with_the_encoder_of_the_run(tmp_path):
     words, vectors = scores
     assert words.keys() == vectors.keys()
     assert words != vectors
+
+
+def test_held_out_episodes_are_kept_with_reasons_in_a_bounded_size(tmp_path):
+    small = ("warmstart=null", "evaluation.tasks=6", "evaluation.every=1", "rollout.max_turns=2")
+    for size, expected in ((64, 6), (0, 0)):
+        config = load_recipe("homerules-coevo-rl", [*small, f"lineage.held_out={size}"])
+        with opened(tmp_path / f"{size}", config) as session:
+            session.pending.measure(evaluate(session))
+            kept = session.pending.outcomes["seen-houses"].kept
+            assert len(kept) == expected
+            assert all(bool(each.reason) != each.episode.success for each in kept)
+            assert all(each.lessons == "no fitting lesson" for each in kept if each.reason)
+            committed(session)
+            assert session.stores.lineage.artifacts.path("held_out").exists() == bool(expected)
+
+
+def test_a_small_size_keeps_the_first_tasks_of_a_panel(tmp_path, monkeypatch):
+    monkeypatch.setattr("coevo.tasks.steps.evaluate.MIB", 2_500)
+    config = load_recipe("homerules-coevo-rl", ["warmstart=null", "evaluation.tasks=6", "lineage.held_out=1"])
+    with opened(tmp_path, config) as session:
+        kept = evaluate(session).value["seen-houses"].kept
+        panel = session.parts.env.panel("seen-houses", 6).tasks
+        assert 0 < len(kept) < 6
+        assert [each.episode.task for each in kept] == list(panel[: len(kept)])

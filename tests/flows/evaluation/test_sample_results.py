@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevo.flows.evaluation_results import EpisodeKey, EpisodeSummary, ResultFile, figures_of, pass_at
+from coevo.flows.evaluation.sample_results import EpisodeKey, EpisodeSummary, ResultFile, figures_of, pass_at
 from coevo.records.intervals import of_share
 from coevo.utilities.errors import CoevoError
 

@@ -1,11 +1,11 @@
 """Comparison of runs: their differing settings, differences in success at the end and at equal cost, and tables."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from coevo.flows.history.evaluations import Evaluated, Side, side
+from coevo.flows.evaluation.comparison_side import Evaluated, Side, side
 from coevo.flows.history.revision_reference import Reference, reading
 from coevo.lineage.workspace import Workspace
 from coevo.records.intervals import Interval, paired
@@ -13,12 +13,9 @@ from coevo.tasks.cost import KINDS
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
-    from coevo.flows.evaluation import Evaluation
-from dataclasses import fields
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from coevo.flows.evaluation.panel_evaluation import Evaluation
 
 END = "end"
 """Comparison of the revisions that stand for the sides, whatever their cost."""
@@ -278,7 +275,7 @@ def curves(sides: Sequence[Side]) -> "DataFrame":
 
 
 def differences(found: Comparison) -> "DataFrame":
-    """Differences of a comparison, one per row, with the columns of ``coevo.flows.history.comparison.Difference``."""
+    """Differences of a comparison, one per row, with the columns of ``Difference``."""
     from pandas import DataFrame
 
     names = [field.name for field in fields(Difference)]

@@ -13,7 +13,7 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks.cost import Spent, is_by_hand, spending
 
 if TYPE_CHECKING:
-    from coevo.flows.evaluation import Evaluation
+    from coevo.flows.evaluation.panel_evaluation import Evaluation
 
 
 @dataclass(frozen=True, slots=True)

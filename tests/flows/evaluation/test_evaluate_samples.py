@@ -17,12 +17,12 @@ from support.runs import coevo
 from support.small_run import build
 
 from coevo.configs.load.load import load_recipe
-from coevo.flows.evaluate_revision import evaluate_revision
-from coevo.flows.evaluate_samples import SampleRequest, _shown, evaluate_samples
-from coevo.flows.evaluation import EvaluationRequest
-from coevo.flows.evaluation_results import ResultFile
+from coevo.flows.evaluation.evaluate_revision import evaluate_revision
+from coevo.flows.evaluation.evaluate_samples import SampleRequest, _shown, evaluate_samples
+from coevo.flows.evaluation.evaluation_targets import TargetSettings
+from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
+from coevo.flows.evaluation.sample_results import ResultFile
 from coevo.flows.packages.export import export
-from coevo.flows.targets import TargetSettings
 from coevo.lineage.workspace import Workspace
 from coevo.memory.exchange.exchange import write_entries
 from coevo.memory.stats import Stats
@@ -205,15 +205,14 @@ def test_the_first_sample_is_that_of_the_ordinary_evaluation(workspace, whole):
         assert [[turn["answer"] for turn in row["turns"]] for row in ours] == theirs
 
 
-PLACES = ["coevo.flows.evaluation_results:ResultFile.add@7", "coevo.flows.evaluation_results:ResultFile.add@8+"]
-PLACES += [f"coevo.flows.evaluation_results:{place}" for place in ("write_atomically@1", "write_atomically@1+")]
+PLACES = ("ResultFile.add@7", "ResultFile.add@8+", "write_atomically@1", "write_atomically@1+")
 
 
 @pytest.mark.parametrize("place", [PLACES[1], *(pytest.param(each, marks=pytest.mark.full) for each in PLACES)])
 def test_a_killed_evaluation_continues_to_the_same_file(workspace, whole, tmp_path, place):
     path = tmp_path / "results.jsonl"
     line = ("evaluate", "first", "--bank", "own", "--bank", "none", "--tasks", TASKS, "--samples", 2, "--output", path)
-    killed = coevo(*map(str, line), workspace=workspace.root, kill=place)
+    killed = coevo(*map(str, line), workspace=workspace.root, kill=f"coevo.flows.evaluation.sample_results:{place}")
     assert killed.returncode == -9, killed.stderr
     kept = len(rows(path.with_name("results.jsonl.partial"))) - 1
     assert kept >= 6
@@ -236,7 +235,7 @@ def test_five_hundred_tasks_survive_three_kills(workspace, tmp_path):
     played(workspace, tasks=500, output=one)
     line = ("evaluate", "first", "--bank", "own", "--bank", "none", "--tasks", "500", "--resume", "--output", str(two))
     for count in (100, 300, 250):
-        place = f"coevo.flows.evaluation_results:ResultFile.add@{count}+"
+        place = f"coevo.flows.evaluation.sample_results:ResultFile.add@{count}+"
         assert coevo(*line, workspace=workspace.root, kill=place).returncode == -9
     assert coevo(*line, workspace=workspace.root).returncode == 0
     assert one.read_bytes() == two.read_bytes()
@@ -380,7 +379,8 @@ def test_a_served_agent_plays_as_in_this_process(tmp_path, monkeypatch):
     config = CONFIG.model_copy(update={"bank": None})
     agent = Agent(packaged(tmp_path / "made", config, bank=None))
     monkeypatch.setattr(
-        "coevo.flows.evaluate_samples.ServedPlayer", lambda env, _, seed, turns: AskedPlayer(env, agent, seed, turns)
+        "coevo.flows.evaluation.evaluate_samples.ServedPlayer",
+        lambda env, _, seed, turns: AskedPlayer(env, agent, seed, turns),
     )
     build(tmp_path / "workspace", overrides=["bank=null"], policy=tmp_path / "made" / "policy")
     workspace, found = Workspace(tmp_path / "workspace"), []

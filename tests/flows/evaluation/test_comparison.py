@@ -2,8 +2,8 @@
 
 import pytest
 
-from coevo.flows.history.comparison import differences_of
-from coevo.flows.history.evaluations import Evaluated, Side
+from coevo.flows.evaluation.comparison import differences_of
+from coevo.flows.evaluation.comparison_side import Evaluated, Side
 from coevo.records.intervals import paired
 from coevo.tasks.cost import Spent
 

@@ -3,7 +3,7 @@
 import pytest
 from support.small_run import build
 
-from coevo.flows.targets import kind_of
+from coevo.flows.evaluation.evaluation_targets import kind_of
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 

@@ -10,7 +10,7 @@ from coevo.configs.load.open_parts import open_parts
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
-from coevo.flows.evaluation import BANKS, Evaluation, EvaluationRequest, check_panel
+from coevo.flows.evaluation.panel_evaluation import BANKS, Evaluation, EvaluationRequest, check_panel
 from coevo.flows.history.revision_reference import Reading, reading
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace

@@ -20,12 +20,12 @@ from coevo.configs.rollout.engine_config import TransformersEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
-from coevo.flows.evaluate_revision import ShownTo, experience_of
-from coevo.flows.evaluation import BANKS, check_panel
-from coevo.flows.evaluation_results import EpisodeKey, ResultFile, calls_beside, episode_row, figures_of
+from coevo.flows.evaluation.evaluate_endpoint import ServedPlayer
+from coevo.flows.evaluation.evaluate_revision import ShownTo, experience_of
+from coevo.flows.evaluation.evaluation_targets import ListedBank, Target, TargetSettings, opened
+from coevo.flows.evaluation.panel_evaluation import BANKS, check_panel
+from coevo.flows.evaluation.sample_results import EpisodeKey, ResultFile, calls_beside, episode_row, figures_of
 from coevo.flows.history.revision_reference import reading
-from coevo.flows.packages.evaluate_endpoint import ServedPlayer
-from coevo.flows.targets import ListedBank, Target, TargetSettings, opened
 from coevo.lineage.revision.code_version import code_of_run
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace

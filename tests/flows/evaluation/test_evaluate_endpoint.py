@@ -4,7 +4,7 @@ import pytest
 from support.completions import Answer, completions, said
 from support.player import CONFIG, environment, player
 
-from coevo.flows.packages.evaluate_endpoint import MAX_SERVED_BYTES, _row, play_endpoint
+from coevo.flows.evaluation.evaluate_endpoint import MAX_SERVED_BYTES, _row, play_endpoint
 from coevo.records.draws import key
 from coevo.tasks.play.attempt import Attempt
 from coevo.utilities.errors import CoevoError

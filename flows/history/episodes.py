@@ -1,0 +1,183 @@
+"""Episodes of a revision: those of its held-out panels or of its training, as rows, chosen by outcome and lesson."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coevo.flows.history.history import trail
+from coevo.flows.history.revision_reference import Reading, find_entry
+from coevo.records.failure_reasons import FailureReason, failure_reason
+from coevo.utilities.errors import CoevoError, unknown
+
+if TYPE_CHECKING:
+    from coevo.records.episode import Episode, Turn
+
+COLUMNS = (
+    "id", "panel", "kind", "scope", "instruction", "success", "reward", "reason", "lessons", "turns", "tokens", "read",
+)  # fmt: skip
+REASONS = [str(reason) for reason in FailureReason]
+TRAINING = "training"
+"""Panel of episodes that policy and bank learn from."""
+PARQUET = "episodes.parquet"
+MAX_SAID_CHARS = 200
+"""Most characters of another library's message."""
+
+
+@dataclass(frozen=True)
+class EpisodeFilter:
+    """Conditions that all hold for the chosen episodes; None, and False, choose every one.
+
+    Attributes:
+        training: choose training episodes instead of held-out ones.
+        failed: choose those that did not solve their task.
+        panel: held-out panel.
+        kind: kind of their task.
+        reason: why they failed, a ``FailureReason``.
+        lesson: id of an entry that stood in a prompt, or its beginning.
+    """
+
+    training: bool = False
+    failed: bool = False
+    panel: str | None = None
+    kind: str | None = None
+    reason: str | None = None
+    lesson: str | None = None
+
+
+def episode_rows(opened: Reading, wanted: EpisodeFilter) -> list[dict[str, Any]]:
+    """Rows of ``COLUMNS`` for the chosen episodes, in the order of their panels and tasks.
+
+    ``read`` has the ids of the entries in their prompts, ``lessons`` the part that lessons have in a failure.
+
+    Raises:
+        CoevoError: the revision keeps no such episodes, or no episode of it has the panel, kind or reason.
+    """
+    rows = [_row(*each) for each in stored_episodes(opened, wanted.training)]
+    for field in ("panel", "kind"):
+        rows = _chosen(rows, field, getattr(wanted, field), opened.name)
+    if wanted.reason is not None and wanted.reason not in REASONS:
+        raise CoevoError(unknown("reason", wanted.reason, REASONS, f"Choose of {', '.join(REASONS)}"))
+    if wanted.lesson is not None:
+        lesson = find_entry(wanted.lesson, {entry for row in rows for entry in row["read"]})
+        rows = [row for row in rows if lesson in row["read"]]
+    rows = [row for row in rows if wanted.reason in (None, row["reason"])]
+    return [row for row in rows if row["reason"]] if wanted.failed else rows
+
+
+def stored_episodes(opened: Reading, training: bool) -> Iterator[tuple["Episode", str, str, str]]:
+    """Episodes that a revision keeps, each with its panel, the reason of its failure, and the part of its lessons.
+
+    Raises:
+        CoevoError: the revision keeps none, was dropped, or their table cannot be read.
+    """
+    from pyarrow import ArrowException, parquet
+
+    from coevo.records.arrow import table_to_episodes
+
+    artifact = "episodes" if training else "held_out"
+    file = _file(opened, artifact)
+    try:
+        table = parquet.read_table(file)
+        episodes = table_to_episodes(table)
+        held = [] if training else table.select(["panel", "reason", "lessons"]).to_pylist()
+    except (ArrowException, KeyError, ValueError, TypeError, RecursionError, OSError) as error:
+        said = " ".join(str(error).split())[:MAX_SAID_CHARS]
+        raise CoevoError(
+            f"{opened.name}: its artifact {artifact!r} is no table of episodes ({said}): check it with `coevo fsck`"
+        ) from error
+    if training:
+        yield from ((each, TRAINING, failure_reason(each) or "", "") for each in episodes)
+    else:
+        yield from (
+            (each, row["panel"], row["reason"], row["lessons"]) for each, row in zip(episodes, held, strict=True)
+        )
+
+
+def reasons_of(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Failures among the rows by reason and part of the lessons, most frequent first."""
+    pairs = [(row["reason"], row["lessons"]) for row in rows if row["reason"]]
+    counted = sorted(set(pairs), key=lambda pair: (-pairs.count(pair), pair))
+    return [{"reason": reason, "lessons": use, "episodes": pairs.count((reason, use))} for reason, use in counted]
+
+
+def turn_rows(episode: "Episode") -> list[dict[str, Any]]:
+    """Turns of an episode as rows."""
+    return [_turn(number, turn) for number, turn in enumerate(episode.turns, 1)]
+
+
+def export_episodes(opened: Reading, training: bool, ids: Collection[str], file: Path) -> None:
+    """Write some of a revision's episodes with all of their columns as a Parquet file, in place of an earlier one.
+
+    Raises:
+        CoevoError: the revision keeps none, or the file cannot be written.
+    """
+    import pyarrow as pa
+    from pyarrow import compute, parquet
+
+    table = parquet.read_table(_file(opened, "episodes" if training else "held_out"))
+    try:
+        parquet.write_table(table.filter(compute.is_in(table["id"], pa.array(sorted(ids), pa.string()))), file)
+    except OSError as error:
+        raise CoevoError(f"{file} cannot be written: {error.strerror or error}: choose another file") from error
+
+
+def _turn(number: int, turn: "Turn") -> dict[str, Any]:
+    return {
+        "turn": number,
+        "observation": turn.observation,
+        "lessons": list(turn.retrieved),
+        "answer": turn.completion.text,
+        "action": turn.action,
+        "fault": turn.fault,
+        "feedback": turn.feedback,
+        "reward": turn.reward,
+        "valid": turn.valid,
+        "prompt_tokens": len(turn.prompt_ids),
+        "answer_tokens": len(turn.completion.token_ids),
+        "scores": dict(turn.scores),
+    }
+
+
+def _row(episode: "Episode", panel: str, reason: str, lessons: str) -> dict[str, Any]:
+    task, turns = episode.task, episode.turns
+    cells = (
+        episode.id,
+        panel,
+        task.kind,
+        task.scope,
+        task.instruction,
+        episode.success,
+        episode.reward,
+        reason,
+        lessons,
+        len(turns),
+        sum(len(turn.prompt_ids) + len(turn.completion.token_ids) for turn in turns),
+        list(dict.fromkeys(entry for turn in turns for entry in turn.retrieved)),
+    )
+    return dict(zip(COLUMNS, cells, strict=True))
+
+
+def _chosen(rows: list[dict[str, Any]], field: str, value: str | None, name: str) -> list[dict[str, Any]]:
+    if value is None:
+        return rows
+    known = sorted({row[field] for row in rows})
+    if value not in known:
+        raise CoevoError(unknown(field, value, known, f"{name} has {', '.join(known) or 'none'}"))
+    return [row for row in rows if row[field] == value]
+
+
+def _file(opened: Reading, artifact: str) -> Path:
+    manifest = opened.manifest
+    opened.lineage.history.require(manifest.revision)
+    if artifact == "held_out" and not manifest.state["outcomes"]:
+        raise CoevoError(f"{opened.name} was not evaluated: {_evaluated(opened)}")
+    if artifact not in manifest.artifacts:
+        raise CoevoError(f"{opened.name} keeps no held-out episodes: raise lineage.held_out before its next evaluation")
+    return opened.lineage.artifacts.files(manifest, artifact)[PARQUET]
+
+
+def _evaluated(opened: Reading) -> str:
+    """Revisions whose held-out episodes can be shown instead."""
+    found = [each.revision for each in trail(opened.history) if each.state["outcomes"]]
+    return f"choose {opened.paths.name}@{found[-1]}, the last one before it that was" if found else "choose another"

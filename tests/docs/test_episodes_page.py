@@ -1,0 +1,38 @@
+"""The commands and the Python of docs/episodes.md, on a small run."""
+
+import re
+import shlex
+
+import pyarrow.parquet as pq
+import pytest
+from support.guide_files import DOCS
+from support.small_run import build
+
+from coevo.flows.cli.app import main
+from coevo.records.failure_reasons import FailureReason, LessonUse
+
+PAGE = (DOCS / "episodes.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    build(tmp_path / "workspace", "household")
+    return tmp_path
+
+
+def test_the_commands_and_the_python_of_the_page_work(folder, capsys):
+    for line in re.findall(r"^\$ coevo (.*)$", PAGE, re.MULTILINE):
+        with pytest.raises(SystemExit) as stopped:
+            main(shlex.split(line))
+        assert stopped.value.code == 0, line
+    assert pq.read_table(folder / "failed.parquet").num_rows == 0  # the last revision solves all four
+    capsys.readouterr()
+    (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    exec(compile(code.replace('"household"', '"household@2"'), "page", "exec"), {})
+    assert "wrong end" in capsys.readouterr().out
+
+
+def test_the_tables_of_the_page_are_the_closed_lists():
+    named = re.findall(r"^\| `([^`]+)` \|", PAGE, re.MULTILINE)
+    assert named == [str(each) for each in (*FailureReason, *LessonUse)]
