@@ -30,7 +30,7 @@ PART_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """What a user pairs.
+    """Names of what a user pairs.
 
     Attributes:
         env: file of ``configs/envs``, registered name, or ``package.module:Class``.

@@ -12,40 +12,40 @@ from coevo.configs.base import Config
 from coevo.configs.load.load import ROOT, mapping_of, shipped
 from coevo.configs.load.pairing import Pairing
 
-Line = Annotated[str, Field(min_length=1, max_length=300)]
-Settings = Annotated[tuple[Annotated[str, Field(pattern=r"^[^=\s]+=")], ...], Field(max_length=20)]
+PaperText = Annotated[str, Field(min_length=1, max_length=300)]
+RowSettings = Annotated[tuple[Annotated[str, Field(pattern=r"^[^=\s]+=")], ...], Field(max_length=20)]
 NOT_HERE = "environment not in this version"
 
 
 class RowConfig(Config):
     """A row of a table: a method under the name that the paper gives it."""
 
-    name: Line
+    name: PaperText
     """Name in the paper."""
-    method: Line
+    method: PaperText
     """Method here."""
-    model: Line | None = None
+    model: PaperText | None = None
     """Model of the row; null for that of the table."""
-    settings: Settings = ()
+    settings: RowSettings = ()
     """Settings of the row, as ``KEY=VALUE``."""
-    differs: Line | None = None
-    """What is different here in this row alone."""
+    differs: PaperText | None = None
+    """Differences of this row alone."""
 
 
 class TableConfig(Config):
     """A table of a paper."""
 
-    table: Line
+    table: PaperText
     """Its name in the paper."""
-    envs: tuple[Line, ...] = Field(min_length=1)
+    envs: tuple[PaperText, ...] = Field(min_length=1)
     """Environments, for each of which all rows hold."""
-    model: Line
+    model: PaperText
     """Model of its rows."""
-    settings: Settings = ()
+    settings: RowSettings = ()
     """Settings of all rows."""
-    differs: Line | None = None
-    """What is different here in all rows."""
-    others: tuple[Line, ...] = ()
+    differs: PaperText | None = None
+    """Differences of all rows."""
+    others: tuple[PaperText, ...] = ()
     """Methods of the paper's table that this project lacks."""
     rows: tuple[RowConfig, ...] = Field(min_length=1)
     """Rows."""
@@ -54,7 +54,7 @@ class TableConfig(Config):
 class PaperConfig(Config):
     """A paper."""
 
-    paper: Line
+    paper: PaperText
     """Its method."""
     tables: tuple[TableConfig, ...] = Field(min_length=1)
     """Its tables whose rows are runs."""
@@ -63,11 +63,11 @@ class PaperConfig(Config):
 class DiffersConfig(Config):
     """Differences that hold for an environment, a model or a method wherever it stands."""
 
-    envs: Mapping[str, Line]
+    envs: Mapping[str, PaperText]
     """By environment."""
-    models: Mapping[str, Line]
+    models: Mapping[str, PaperText]
     """By model."""
-    methods: Mapping[str, Line]
+    methods: Mapping[str, PaperText]
     """By method."""
 
 
@@ -75,7 +75,7 @@ class PapersConfig(Config):
     """All tables."""
 
     differs: DiffersConfig
-    """What is different here."""
+    """Differences from the papers."""
     papers: tuple[PaperConfig, ...]
     """Papers."""
 
@@ -118,7 +118,7 @@ class PaperRow:
 
 @cache
 def papers() -> PapersConfig:
-    """What ``configs/papers.yaml`` holds."""
+    """The content of ``configs/papers.yaml``."""
     return PapersConfig.model_validate(mapping_of(ROOT / "papers.yaml", "list of papers"), strict=False)
 
 
@@ -154,7 +154,7 @@ def pairings_page() -> str:
 
 
 def _notes(table: TableConfig) -> Iterator[str]:
-    """What differs in all rows of an environment, or of the table."""
+    """Differences of all rows of an environment, or of the table."""
     notes = {env: papers().differs.envs.get(env) for env in table.envs} | {"all rows": table.differs}
     yield from (f"- {about}: {note}" for about, note in notes.items() if note)
     yield ""

@@ -314,7 +314,7 @@ def _pairing(config: RunConfig, method: str) -> Pairing:
 
 
 def _notes(rows: Sequence[MethodRow]) -> Iterator[str]:
-    """What the reader of a table should know."""
+    """Notes for the reader of a table."""
     single = [row.method for row in rows if len(row.seeds) == 1]
     if single:
         yield f"no interval over seeds, which one run has not: {', '.join(single)}"

@@ -25,7 +25,7 @@ Sample = tuple[str, str, bool, float, int]
 
 
 def scored_panels(text: str, panel: str | None, workspace: Workspace) -> list[ScoredPanel]:
-    """What ``RUN[@N]`` or a file of results was evaluated on; a file has one for each of its banks.
+    """Panels that ``RUN[@N]`` or a file of results was evaluated on; a file has one for each of its banks.
 
     Args:
         text: a run at its last evaluated revision, a revision, or a file of ``coevo evaluate --output``.
@@ -91,7 +91,7 @@ def _of_file(path: Path, workspace: Workspace) -> list[ScoredPanel]:
 
 
 def _about(path: Path) -> Mapping[str, Any]:
-    """What a file of results says it was evaluated with."""
+    """Settings and sizes that stand beside a file of results."""
     try:
         found = json.loads(path.with_suffix(".json").read_bytes())
     except OSError:
