@@ -14,7 +14,6 @@ from coevo.configs.bank.retrieval_config import RetrievalConfig
 from coevo.configs.base import Config
 from coevo.configs.load.load import describe, load_method, load_recipe, names
 from coevo.configs.load.open_parts import installed_parts, open_parts
-from coevo.configs.load.paper_tables import paper_rows
 from coevo.configs.outside_part import OutsidePartConfig
 from coevo.configs.rollout.rollout_config import RolloutConfig
 from coevo.configs.run_config import RunConfig
@@ -105,6 +104,8 @@ def _show(rows: list[dict[str, str]], as_json: bool) -> None:
 
 
 def _show_papers(as_json: bool) -> None:
+    from coevo.configs.load.paper_tables import paper_rows
+
     rows = paper_rows()
     if as_json:
         output.document([asdict(row) | {"command": row.command if row.is_here else None} for row in rows])

@@ -15,6 +15,7 @@ from typing import Any
 
 from coevo.configs.load.load import load_recipe, names, shipped
 from coevo.configs.load.pairing import Pairing, load_pairing, parts_of
+from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.run_config import RunConfig, digest
 from coevo.flows.evaluation.sample_results import pass_at
 from coevo.lineage.revision.code_version import flat
@@ -287,12 +288,12 @@ def baseline_command(config: RunConfig, panel: str, role: str) -> str:
     if parts_of(config.recipe) is None and config.policy.type == "scratch" and recipe in names("recipes"):
         words, made = [recipe], load_recipe(recipe)
     else:
-        pairing = _pairing(config, method)
-        words = ["--env", pairing.env, "--method", method, "--model", pairing.model]
-        named = [f"policy.model={config.policy.model}"] if config.policy.type == "endpoint" else []
+        pairing, policy = _pairing(config, method), config.policy
+        named = [f"policy.model={policy.model}"] if isinstance(policy, EndpointPolicyConfig) else []
         if named and role == GRPO:
-            return f"none, {config.policy.model} has no weights here: use a model that can be trained"
-        made, words = load_pairing(pairing, named, registered=[pairing.env]), [*words, *named]
+            return "none, a model behind an endpoint is not trained: use one with weights"
+        words = ["--env", pairing.env, "--method", method, "--model", pairing.model, *named]
+        made = load_pairing(pairing, named, registered=[pairing.env])
     ours, theirs = (flat(each.model_dump(mode="json", include={"env"})) for each in (config, made))
     settings = [f"{key}={json.dumps(value)}" for key, value in ours.items() if theirs.get(key) != value]
     if made.evaluation.tasks != config.evaluation.tasks:

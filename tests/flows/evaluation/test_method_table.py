@@ -179,3 +179,10 @@ def test_a_seed_counts_once():
 )  # fmt: skip
 def test_the_command_plays_the_same_panel_with_the_same_model(run, role, command):
     assert baseline_command(run, "seen-houses", role).startswith(command)
+
+
+def test_a_model_behind_an_endpoint_has_a_command_for_the_frozen_row_and_none_that_trains():
+    run = load_pairing(Pairing("webshop", "react", "http://127.0.0.1:9/v1"), ["policy.model=small"])
+    frozen = "coevo run --env webshop --method experience-only --model http://127.0.0.1:9/v1 policy.model=small seed=0"
+    assert baseline_command(run, "held-out", "frozen with a bank").startswith(frozen)
+    assert baseline_command(run, "held-out", "no memory").startswith("none, a model behind an endpoint is not trained")
