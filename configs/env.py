@@ -13,6 +13,7 @@ from coevo.configs.adapter_config import (
     VerifiersConfig,
 )
 from coevo.configs.base import MAX_COUNT, MAX_SEED, Config, FromAnywhere
+from coevo.configs.benchmark_config import AppWorldConfig, Tau2Config
 from coevo.configs.rows_config import RowsConfig
 from coevo.configs.simulator_config import SimulatorConfig
 from coevo.configs.trust_settings import Trusted
@@ -152,7 +153,7 @@ class PluginEnvConfig(Config):
 
 BUILT_IN = (
     "homerules", "babyai", "babyai-rules", "minesweeper", "rows", "sokoban", "webshop",
-    "gymnasium", "factory", "openenv", "mcp", "verifiers",
+    "gymnasium", "factory", "openenv", "mcp", "verifiers", "tau2", "appworld",
 )  # fmt: skip
 """Environments with settings of their own; all others are named with their options."""
 
@@ -175,6 +176,8 @@ EnvConfig = Annotated[
     | Annotated[VerifiersConfig, Tag("verifiers")]
     | Annotated[SokobanConfig, Tag("sokoban")]
     | Annotated[WebShopConfig, Tag("webshop")]
+    | Annotated[Tau2Config, Tag("tau2")]
+    | Annotated[AppWorldConfig, Tag("appworld")]
     | Annotated[PluginEnvConfig, Tag("plugin")],
     Discriminator(_which),
 ]

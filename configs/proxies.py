@@ -13,8 +13,10 @@ from functools import cache
 from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
+from urllib.request import OpenerDirector
 
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.processes import opener
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 EXCEPT = ("no_proxy", "NO_PROXY")
@@ -74,6 +76,19 @@ def reach(url: str, setting: str, by_requests: bool) -> bool:
         check_proxies(used[:1] if by_requests else names[:1], "socks" if by_requests else "")
     _except(*([host] if past else []))
     return past
+
+
+def opener_of(url: str, setting: str) -> OpenerDirector:
+    """Opener for one address: it follows no redirection, and passes proxies by as ``reach`` says.
+
+    Args:
+        url: the address.
+        setting: its name in messages.
+
+    Raises:
+        CoevoError: as ``reach``.
+    """
+    return opener(reach(url, setting, by_requests=False))
 
 
 def check_proxies(names: Iterable[str] = PROXIES, socks: str = "socksio") -> None:

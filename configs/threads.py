@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from coevo.configs.base import MAX_PROCESSES
-from coevo.configs.rollout.engine_config import TransformersEngineConfig
+from coevo.configs.rollout.rollout_config import TransformersEngineConfig
 from coevo.configs.run_config import RunConfig
 
 GROUPS = Path("/sys/fs/cgroup")

@@ -1,12 +1,11 @@
-"""Settings that have no effect beside others, and parts of a run that nothing comes of, one line each."""
+"""Settings without effect beside others, one line each."""
 
 from collections.abc import Iterator
 
 from coevo.configs.bank.admission_config import WithinGroupAdmissionConfig
 from coevo.configs.bank.bank_config import BankConfig, RetirementConfig
-from coevo.configs.bank.writer import OutsideWriterConfig, asked_model
+from coevo.configs.bank.writer import asked_model
 from coevo.configs.run_config import RunConfig
-from coevo.configs.update.update_config import UpdateConfig
 
 
 def unused(config: RunConfig) -> Iterator[str]:
@@ -14,11 +13,9 @@ def unused(config: RunConfig) -> Iterator[str]:
     if config.bank is not None:
         yield from _retirement(config.bank)
         yield from _writer_model(config.bank)
-        yield from _references(config.bank)
         yield from _trials(config.bank, config.iterations)
     if config.update is not None and config.update.writer is not None:
         yield from _rewards(config, config.update.writer.reward)
-        yield from _warming(config.update)
     yield from _predictions(config)
 
 
@@ -49,17 +46,6 @@ def _writer_model(bank: BankConfig) -> Iterator[str]:
         yield "bank.writer.model.price has no effect without a bound of the cost: set bank.writer.model.budget.cost"
 
 
-def _references(bank: BankConfig) -> Iterator[str]:
-    if isinstance(bank.writer, OutsideWriterConfig):
-        return
-    kind, _, name = bank.writer.type.partition("-")
-    if bank.references and name in ("contrast", "extremes", "skills"):
-        yield (
-            f"bank.references={bank.references} keeps earlier episodes, which bank.writer.type={bank.writer.type} does "
-            f"not read: set bank.references=0, or bank.writer.type={kind}-reflection"
-        )
-
-
 def _trials(bank: BankConfig, iterations: int) -> Iterator[str]:
     if isinstance(bank.admission, WithinGroupAdmissionConfig) and 0 < iterations <= bank.admission.iterations:
         yield (
@@ -82,23 +68,12 @@ def _rewards(config: RunConfig, reward: str) -> Iterator[str]:
         )
 
 
-def _warming(update: UpdateConfig) -> Iterator[str]:
-    """Say that the policy answers as writer while only the critic learns."""
-    if update.critic is not None and update.critic.warmup:
-        yield (
-            f"update.writer trains nothing in the first {update.critic.warmup} iterations, while the critic learns "
-            "alone: set update.critic.warmup=0"
-        )
-
-
 def _predictions(config: RunConfig) -> Iterator[str]:
-    asked, tasks = config.evaluation.reflections, config.evaluation.tasks
-    if not asked or config.bank is None:
+    """Say that a run counts predictions of what the question tells."""
+    if not config.evaluation.reflections or config.bank is None:
         return
     if getattr(config.bank.writer, "told", "outcome") == "outcome":
         yield (
             "evaluation.reflections counts right predictions of an outcome that the question names: set "
             "bank.writer.type=model-reflection and bank.writer.told=nothing"
         )
-    if asked > tasks:
-        yield f"evaluation.reflections={asked} is more than the episodes of a panel: set evaluation.tasks={asked}"

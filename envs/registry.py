@@ -5,6 +5,7 @@ from inspect import isabstract, signature
 from typing import Any
 
 from coevo.configs.adapter_config import AdapterConfig
+from coevo.configs.benchmark_config import BenchmarkConfig
 from coevo.configs.env import EnvConfig, PluginEnvConfig
 from coevo.configs.rows_config import RowsConfig
 from coevo.configs.run_config import RunConfig
@@ -50,7 +51,7 @@ def make(config: EnvConfig) -> Environment[Any]:
         ConfigError: the name is not registered, the module or class does not exist, the class is not an environment,
             or its constructor refuses the options.
     """
-    if isinstance(config, RowsConfig | AdapterConfig):
+    if isinstance(config, RowsConfig | AdapterConfig | BenchmarkConfig):
         return _built(config.type, {"config": config})
     if not isinstance(config, PluginEnvConfig):
         return _built(config.type, config.model_dump(exclude={"type"}))
@@ -97,7 +98,7 @@ def with_panel(config: RunConfig) -> RunConfig:
     """
     if config.evaluation.panels:
         return config
-    table = isinstance(config.env, RowsConfig | AdapterConfig)  # whose panels may be in its file
+    table = isinstance(config.env, RowsConfig | AdapterConfig | BenchmarkConfig)  # whose panels its settings decide
     panels = tuple((make(config.env) if table else find(config.env.type)).panels)[:1]
     if not panels:
         raise ConfigError(f"env.type = {config.env.type!r}: it has no panel to evaluate on: name one in `panels`")

@@ -3,6 +3,7 @@
 Some of them import libraries that take longer than all other parts of the command line.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,16 +19,22 @@ class ShippedEnvironment:
         summary: first line of the class's docstring.
         panels: names of its held-out panels.
         extra: extra that brings its packages; empty if the core has them.
+        variable: environment variable that names what the user downloaded for it; empty if nothing is needed.
+        source: how to get that.
     """
 
     path: str
     summary: str
     panels: tuple[str, ...]
     extra: str = ""
+    variable: str = ""
+    source: str = ""
 
     @property
     def remedy(self) -> str:
-        """Command that installs what is missing; empty if it can be played."""
+        """Command that gets what is missing; empty if it can be played."""
+        if self.variable and not os.environ.get(self.variable):
+            return f"{self.source}, then set {self.variable}"
         return f"pip install 'coevo[{self.extra}]'" if self.extra and lacks(self.extra) else ""
 
 
@@ -71,6 +78,20 @@ SHIPPED: Mapping[str, ShippedEnvironment] = {
         "coevo.envs.webshop:WebShop",
         "A shop of text pages, in which a product is found, configured and bought.",
         ("held-out",),
+    ),
+    "tau2": ShippedEnvironment(
+        "coevo.envs.tau2:Tau2",
+        "Customer service of tau2-bench in an authors' checkout: telecom solo, or all domains with a user model.",
+        ("solo", "with-user"),
+        variable="TAU2_BENCH_DIR",
+        source="git clone https://github.com/sierra-research/tau2-bench",
+    ),
+    "appworld": ShippedEnvironment(
+        "coevo.envs.appworld:AppWorld",
+        "Code blocks in AppWorld's world of apps, which runs in an interpreter of its own (APPWORLD_PYTHON).",
+        ("dev", "test_normal", "test_challenge"),
+        variable="APPWORLD_PYTHON",
+        source="python -m venv DIR && DIR/bin/pip install appworld==0.1.3",
     ),
     "rows": ShippedEnvironment(
         "coevo.envs.rows.rows_environment:Rows",

@@ -14,20 +14,17 @@ from coevo.memory.writers.writer import Proposal
 from coevo.records.episode import Episode
 from coevo.tasks.commit import Committer
 from coevo.tasks.play.treatment_groups import TreatmentGroups
-from coevo.tasks.preflight.pace import report_pace
+from coevo.tasks.preflight.duration import report_pace
 from coevo.tasks.publish.reporter import reporter
 from coevo.tasks.run.limit import RESERVE, Limit
 from coevo.tasks.run.open_run import open_session
 from coevo.tasks.session import Session
-from coevo.tasks.steps.advantage import advantage, shape
-from coevo.tasks.steps.bank_steps import admit, credit, write
-from coevo.tasks.steps.evaluate import evaluate
+from coevo.tasks.steps.bank_steps import admit, credit, judge, trial_is_over, weigh, write
+from coevo.tasks.steps.evaluate import evaluate, internalize
 from coevo.tasks.steps.gate import gate_advantages, gate_candidates, gate_episodes, gate_panels
-from coevo.tasks.steps.internalize import internalize
-from coevo.tasks.steps.judge import judge, trial_is_over, weigh
+from coevo.tasks.steps.policy_steps import advantage, shape, update
 from coevo.tasks.steps.retire import retire
 from coevo.tasks.steps.rollout import rollout, sample
-from coevo.tasks.steps.update import update
 
 
 @flow(name="coevolve", persist_result=False, on_completion=[name_end], on_crashed=[name_end])

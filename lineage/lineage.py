@@ -96,7 +96,7 @@ class Lineage:
         kept = head.artifacts if head else {}
         with cache_lock(self._repository.artifacts.cache):
             hashes = {**kept, **self._repository.artifacts.add(artifacts)}
-            return self._seal(head, {"restored_from": None, **state, "artifacts": hashes}, observed)
+            return self._committed(head, {"restored_from": None, **state, "artifacts": hashes}, observed)
 
     def recover(self, bank: Snapshot) -> Recovery:
         """Reset everything to the last revision, before any other use of the run.
@@ -137,7 +137,7 @@ class Lineage:
             self._repository.check_out(commit, without)
         last = head.observed if head else {}
         observed = {key: value for key, value in last.items() if key not in OWN}
-        return self._seal(head, state, {**observed, "tables": dict(bank.versions())})
+        return self._committed(head, state, {**observed, "tables": dict(bank.versions())})
 
     def branch(self, source: "Lineage", revision: int, without: Collection[str] = ()) -> None:
         """Copy another run's history up to a revision, with its work tree, into this empty lineage.
@@ -158,7 +158,7 @@ class Lineage:
         present = self._repository.artifacts.names()
         artifacts = {name: content for name, content in head.artifacts.items() if name in present}
         state = {**head.state, "restored_from": head.revision, "artifacts": artifacts, **changed}
-        return self._seal(head, state, observed)
+        return self._committed(head, state, observed)
 
     def _clear(self) -> tuple[list[str], list[str]]:
         """Remove locks and files of a killed process and return their names."""
@@ -174,7 +174,7 @@ class Lineage:
             self._repository.artifacts.check_tree(head.artifacts)
         return tables, changed
 
-    def _seal(self, head: Manifest | None, state: Mapping[str, Any], observed: Mapping[str, Any]) -> Manifest:
+    def _committed(self, head: Manifest | None, state: Mapping[str, Any], observed: Mapping[str, Any]) -> Manifest:
         number = head.revision + 1 if head else 0
         position = {"revision": number, "parent": head.revision if head else None}
         sparse = until_next(number, self._repository.artifacts.sizes(), state.get("config", {}))
@@ -182,7 +182,7 @@ class Lineage:
         whole = lasting | position | ({"until_next": sparse} if sparse else {})
         manifest = Manifest.of(whole, {"timestamp": time.time_ns() // 1_000_000, **observed})
         write_manifest(manifest, self._repository.root / MANIFEST)
-        self._repository.seal(manifest)
+        self._repository.commit(manifest)
         return manifest
 
 

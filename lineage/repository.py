@@ -62,7 +62,7 @@ class Repository:
         except CoevoError as error:
             raise CoevoError(f"{self.root}: {error}: it is not checked out; do not trust this run") from error
 
-    def seal(self, manifest: Manifest) -> None:
+    def commit(self, manifest: Manifest) -> None:
         """Commit the work tree with its manifest, and tag it. The revision exists once git has moved the branch.
 
         Raises:

@@ -14,10 +14,10 @@ from coevo.records.inert import flaw
 
 OperationKind = Literal["ADD", "EDIT", "UPVOTE", "DOWNVOTE", "MERGE"]
 KINDS: tuple[OperationKind, ...] = get_args(OperationKind)
-LONGEST_LINE = 4096
+MAX_LINE_CHARS = 4096
 """Most characters of a line; the longest text takes less, however it is escaped."""
 _LINE = re.compile(rf"\s*({'|'.join(KINDS)})\s*\((.*)\)\s*")
-MOST_SOURCES = 64
+MAX_SOURCES = 64
 """Most source episodes of an entry; the earliest are kept."""
 Sources = tuple[str, ...]
 
@@ -53,8 +53,8 @@ def parse(line: str) -> Operation:
     Raises:
         RefusedError: the line is not an operation, or no pool could accept its text.
     """
-    if len(line) > LONGEST_LINE:
-        raise RefusedError(f"is longer than {LONGEST_LINE} characters")
+    if len(line) > MAX_LINE_CHARS:
+        raise RefusedError(f"is longer than {MAX_LINE_CHARS} characters")
     found = _LINE.fullmatch(line)
     if found is None:
         raise RefusedError(f"is no operation: there are {', '.join(KINDS)}, each with its arguments in parentheses")
@@ -312,4 +312,4 @@ def _worded(entry: Entry, text: str) -> Entry:
 
 
 def _joined(*sources: Sources) -> Sources:
-    return tuple(dict.fromkeys(source for each in sources for source in each))[:MOST_SOURCES]
+    return tuple(dict.fromkeys(source for each in sources for source in each))[:MAX_SOURCES]

@@ -12,7 +12,7 @@ from coevo.records.episode import Episode
 from coevo.records.task import Task
 from coevo.utilities.errors import CoevoError
 
-MOST_TASKS = 8
+MAX_TASKS = 8
 """Most source tasks of a candidate that are played again; the first ones."""
 
 
@@ -72,7 +72,7 @@ def begun(entries: Iterable[Entry], episodes: Sequence[Episode]) -> list[OnTrial
     """Candidates at the beginning of their trial; ``episodes`` are their sources."""
     tasks = {episode.id: episode.task for episode in episodes}
     found = [(entry, [tasks[source] for source in entry.sources if source in tasks]) for entry in entries]
-    return [OnTrial(entry, tuple({task.id: task for task in known}.values())[:MOST_TASKS]) for entry, known in found]
+    return [OnTrial(entry, tuple({task.id: task for task in known}.values())[:MAX_TASKS]) for entry, known in found]
 
 
 def revisited(trials: Sequence[OnTrial], most: int) -> dict[str, tuple[OnTrial, Task]]:
@@ -82,7 +82,7 @@ def revisited(trials: Sequence[OnTrial], most: int) -> dict[str, tuple[OnTrial, 
     """
     chosen: dict[str, tuple[OnTrial, Task]] = {}
     order = sorted(trials, key=lambda trial: trial.groups)
-    for turn in range(MOST_TASKS):
+    for turn in range(MAX_TASKS):
         for trial in order:
             if len(chosen) < most and turn < len(trial.tasks):
                 task = trial.tasks[(trial.groups + turn) % len(trial.tasks)]

@@ -13,7 +13,7 @@ from coevo.utilities.errors import CoevoError
 
 T = TypeVar("T")
 
-MOST_SOURCES = 1000
+MAX_SOURCES = 1000
 """Most source episodes of one entry."""
 
 SOURCE = re.compile(r"(?:import-[0-9a-f]{12}/)?\d{1,10}/[\w-]{1,100}/\w{1,64}/\d{1,10}", re.ASCII)
@@ -107,8 +107,8 @@ def _vet_text(value: object, name: str, where: str) -> None:
 def _vet_sources(value: object, where: str) -> None:
     if not isinstance(value, list):
         refuse(where, "sources", value, "is no list: write a list of episode ids")
-    if len(value) > MOST_SOURCES:
-        refuse(where, "sources", value[:2], f"has {len(value)} items: keep at most {MOST_SOURCES}")
+    if len(value) > MAX_SOURCES:
+        refuse(where, "sources", value[:2], f"has {len(value)} items: keep at most {MAX_SOURCES}")
     for index, source in enumerate(value):
         if not isinstance(source, str) or not SOURCE.fullmatch(source):
             refuse(where, f"sources[{index}]", source, "is no episode id: write revision/stage/task/replica")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 from coevo.configs.placement_config import SeparatePlacement, SharedPlacement
-from coevo.configs.rollout.engine_config import VllmEngineConfig, gpus_of
+from coevo.configs.rollout.rollout_config import VllmEngineConfig, gpus_of
 from coevo.configs.run_config import RunConfig
 from coevo.utilities.errors import CoevoError
 

@@ -11,7 +11,7 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks import revision_artifacts as stored
 from coevo.tasks.iteration import prefetch
 from coevo.tasks.iteration.retrieval_quality import sources
-from coevo.tasks.play import slots
+from coevo.tasks.play import vectorised_environments
 from coevo.tasks.session import Session
 from coevo.tasks.writing import artifact as writing
 
@@ -95,9 +95,9 @@ def _restore_unfinished(session: Session, path: Path | None, head: Manifest) -> 
     """After a rollback or in a branch they continue under other ids, since they may have ended otherwise before."""
     if path is None or session.config.rollout.turns is None:
         return
-    for episode in slots.read_unfinished(path):
-        mine = episode if head.restored_from is None else slots.forked(episode, head.revision)
-        slots.take_up(session.slots, session.parts.env, mine)
+    for episode in vectorised_environments.read_unfinished(path):
+        mine = episode if head.restored_from is None else vectorised_environments.forked(episode, head.revision)
+        vectorised_environments.take_up(session.environments, session.parts.env, mine)
 
 
 def _restore_ahead(session: Session, path: Path | None, head: Manifest) -> None:
@@ -143,9 +143,9 @@ RESUMED = (
         _restore_taught,
     ),
     ResumedArtifact(
-        slots.FOLDER,
+        vectorised_environments.FOLDER,
         lambda session, exists: exists or session.config.rollout.turns is not None,
-        lambda session, staging: slots.write_unfinished(session.slots, staging),
+        lambda session, staging: vectorised_environments.write_unfinished(session.environments, staging),
         _restore_unfinished,
     ),
     ResumedArtifact(

@@ -13,7 +13,7 @@ from coevo.records.episode import Episode, played
 from coevo.tasks.parts import Parts, Stores
 from coevo.tasks.pending_revision import PendingRevision, PlayedBatch, Position
 from coevo.tasks.play.retrieve import Experience, index_of, is_shown, recall
-from coevo.tasks.play.slots import Slots
+from coevo.tasks.play.vectorised_environments import VectorisedEnvironments
 from coevo.tasks.revision_artifacts import read_source_tasks, references_of
 from coevo.tasks.schedule import Due
 
@@ -36,7 +36,7 @@ class Session:
         self.baselines: dict[str, float] = {}
         self.references = references_of(config, None)
         self.source_tasks = read_source_tasks(None)
-        self.slots = Slots()
+        self.environments = VectorisedEnvironments()
         self.prefetched: PlayedBatch | None = None
         self.bank = BankState.stored(stores.bank, config.bank, config.clusters)
         low, high = parts.env.reward_range
@@ -78,7 +78,7 @@ class Session:
 
         Lost ones are for the commit alone.
         """
-        ended = self.slots.finish(episodes)
+        ended = self.environments.finish(episodes)
         self.ended = played(ended)
         self.pending.episodes.extend(ended)
         if self.due.bank():

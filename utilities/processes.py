@@ -29,6 +29,18 @@ POLL_INTERVAL_S = 0.1
 """Seconds between two looks."""
 
 
+class _SameAddress(urllib.request.HTTPRedirectHandler):
+    """Follows no redirection, which would send a key to another address: the response is an error then."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow nothing."""
+
+
+def opener(direct: bool) -> urllib.request.OpenerDirector:
+    """Opener that follows no redirection; ``direct`` passes the proxies of the environment by."""
+    return urllib.request.build_opener(_SameAddress, *([urllib.request.ProxyHandler({})] if direct else []))
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """A command to start.

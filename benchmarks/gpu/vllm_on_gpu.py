@@ -15,8 +15,7 @@ from benchmarks.bench import Bench, BenchResult
 from benchmarks.gpu.cases import CASES, build_policy
 from benchmarks.gpu.updates import used
 from coevo.configs.policy_config import LoraConfig
-from coevo.configs.rollout.engine_config import VllmEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
 from coevo.models.engines.requests import Request
 from coevo.models.engines.vllm.vllm_engine import VllmEngine
 from coevo.records.draws import key

@@ -16,8 +16,7 @@ import psutil
 from benchmarks.bench import Bench, BenchResult
 from benchmarks.update.trainer import WORDS, write_samples
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
-from coevo.configs.update.deepspeed import DeepSpeedConfig
-from coevo.configs.update.update_config import UpdateConfig
+from coevo.configs.update.update_config import DeepSpeedConfig, UpdateConfig
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.objects.cache import disk_usage
 from coevo.lineage.revision import sparse
@@ -37,7 +36,7 @@ import json, sys
 from contextlib import closing
 from pathlib import Path
 import psutil
-from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.models.engines.requests import Request
 from coevo.models.engines.vllm.vllm_engine import VllmEngine

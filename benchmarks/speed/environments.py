@@ -1,15 +1,22 @@
 """Environments of the papers: steps per CPU-second on one core, and how often their experts succeed."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import cycle, islice
 from resource import RUSAGE_SELF, getrusage
 from time import process_time
+from typing import Any
+
+import psutil
 
 from benchmarks.bench import Bench, BenchResult
 from coevo.configs.load.load import load_env
+from coevo.configs.rows_config import HELD_OUT
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
+from coevo.envs.tau2 import Tau2
 from coevo.envs.webshop import WebShop
 from coevo.envs.webshop.webshop import first_hit
 from coevo.records.demonstration import Moment, PastTurn
@@ -35,6 +42,9 @@ EXPERTS: dict[str, tuple[str, tuple[str, ...], float]] = {
 }
 """Environment, settings and least success of each expert."""
 
+ENDING_CALL = '{"name": "done", "arguments": {}}'
+MIN_EPISODES = 12
+"""Reference episodes of tau2's telecom per CPU-second."""
 Actions = Callable[[Environment[object], Task], Sequence[str]]
 
 
@@ -55,6 +65,33 @@ def run(bench: Bench) -> None:
         print(
             f"{name:28}{found['success']:>12.3f} success of the expert, {found['tasks']} tasks (target {least}){free}"
         )
+
+    if not os.environ.get("TAU2_BENCH_DIR"):
+        print(f"{'tau2':28}skipped: TAU2_BENCH_DIR names no checkout of tau2-bench")
+        return
+    found = bench.cell("tau2", desk)
+    rate, solved = found["episodes_per_cpu_second"], f"{found['solved']} of {found['tasks']} solved"
+    print(f"{'tau2, telecom solo':28}{rate:>12,.1f} reference episodes per CPU-second ", end="")
+    print(f"(target {MIN_EPISODES}), {solved}, {found['solved_empty']} of {found['tasks_empty']} by an empty agent")
+
+
+def desk() -> BenchResult:
+    """Reference episodes of telecom per CPU-second, of this process and its one worker, which has started before."""
+    with closing(make(load_env("tau2", ("simulator.workers=1",)))) as env:
+        assert isinstance(env, Tau2)
+        held_out = env.panel(env.played, len(env.domain.splits[HELD_OUT])).tasks
+        tasks = (*env.sample(EXPERT_TASKS, key("environments")), *held_out)
+        empty = [env.step([env.start(task)[0]], [ENDING_CALL])[0].success for task in held_out]
+        since = _cpu_seconds()
+        solved = [_expert(env, task)[0] for task in tasks]
+        spent = _cpu_seconds() - since
+    return {
+        "episodes_per_cpu_second": len(tasks) / spent,
+        "solved": sum(solved),
+        "tasks": len(tasks),
+        "solved_empty": sum(empty),
+        "tasks_empty": len(empty),
+    }
 
 
 def speed(kind: str, settings: Sequence[str]) -> BenchResult:
@@ -101,7 +138,7 @@ def _stepped(env: Environment[object], prepared: Sequence[tuple[Task, Sequence[s
                 break
 
 
-def _expert(env: Environment[object], task: Task) -> tuple[bool, bool]:
+def _expert(env: Environment[Any], task: Task) -> tuple[bool, bool]:
     """Success of the expert, and whether it never guessed after its first action."""
     (state, observation), history, free = env.start(task), tuple[PastTurn, ...](), True
     while True:
@@ -137,6 +174,13 @@ def _shopping(env: Environment[object], task: Task) -> list[str]:
         state, observation = step.state, step.observation
         if step.done:
             return actions
+
+
+def _cpu_seconds() -> float:
+    """Seconds of this process and of all that it started and that still run."""
+    here = psutil.Process()
+    times = [each.cpu_times() for each in (here, *here.children(recursive=True))]
+    return float(sum(each.user + each.system for each in times))
 
 
 def _cell(name: str) -> str:

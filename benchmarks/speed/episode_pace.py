@@ -16,8 +16,7 @@ from typing import Any
 from benchmarks.bench import Bench, BenchResult
 from coevo.configs.context_config import ContextConfig
 from coevo.configs.policy_config import ScratchPolicyConfig
-from coevo.configs.rollout.engine_config import VllmEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
 from coevo.envs.base import Environment, Step
 from coevo.models.engines.requests import Request
 from coevo.models.engines.vllm.vllm_engine import VllmEngine

@@ -12,8 +12,7 @@ import torch
 
 from benchmarks.bench import Bench, BenchResult
 from coevo.configs.policy_config import ScratchPolicyConfig
-from coevo.configs.rollout.engine_config import VllmEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
 from coevo.models.engines.requests import Request, ends_of
 from coevo.models.engines.vllm.server_client import Client
 from coevo.models.engines.vllm.vllm_engine import VllmEngine

@@ -13,7 +13,7 @@ from torch import Tensor
 from benchmarks.bench import Bench, BenchResult
 from benchmarks.update.turn_rows import LAYOUTS, write_turns
 from coevo.configs.policy_config import ScratchPolicyConfig
-from coevo.configs.update.deepspeed import DeepSpeedConfig
+from coevo.configs.update.update_config import DeepSpeedConfig
 from coevo.models.policy.policy import build
 from coevo.models.trainer.order import leaves
 from coevo.models.trainer.packed_forward import PolicyForward

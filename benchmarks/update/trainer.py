@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.bench import Bench, BenchResult
 from coevo.configs.policy_config import ScratchPolicyConfig
-from coevo.configs.update.deepspeed import DeepSpeedConfig
-from coevo.configs.update.update_config import UpdateConfig
+from coevo.configs.update.update_config import DeepSpeedConfig, UpdateConfig
 from coevo.models.policy import policy as policies
 from coevo.models.trainer.samples import SAMPLES
 from coevo.models.trainer.trainer_client import StartingPoint, Trainer

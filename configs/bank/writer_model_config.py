@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
 
 from coevo.configs.base import MAX_FACTOR, MAX_PROCESSES, MAX_SECONDS, MAX_TOKENS, Config, FromAnywhere
-from coevo.configs.rollout.engine_config import EngineConfig, TransformersEngineConfig
+from coevo.configs.rollout.rollout_config import EngineConfig, TransformersEngineConfig
 from coevo.configs.trust_settings import Trusted
 
 TOTAL = 10**15
@@ -57,6 +57,10 @@ class PriceConfig(Config):
     """Price of prompts."""
     answer: float = Field(ge=0, le=MAX_FACTOR)
     """Price of answers, their thinking included."""
+
+    def of(self, prompt_tokens: int, answer_tokens: int) -> float:
+        """Price of so many tokens, in its currency."""
+        return (prompt_tokens * self.prompt + answer_tokens * self.answer) / 1_000_000
 
 
 class BudgetConfig(Config):

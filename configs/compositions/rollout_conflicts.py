@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from coevo.configs.adapter_config import FactoryConfig, McpConfig, VerifiersConfig
 from coevo.configs.placement_config import MachinesPlacement, SeparatePlacement, SharedPlacement
-from coevo.configs.rollout.engine_config import VllmEngineConfig, gpus_of
+from coevo.configs.rollout.rollout_config import VllmEngineConfig, gpus_of
 from coevo.configs.sections import RunSections
 
 

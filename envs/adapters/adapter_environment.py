@@ -3,14 +3,11 @@
 Nothing of a library is imported in this process: its simulator is asked, in a worker.
 """
 
-import json
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
-
-from pydantic import ValidationError
 
 from coevo.configs.adapter_config import (
     AdapterConfig,
@@ -23,14 +20,14 @@ from coevo.configs.adapter_config import (
 from coevo.configs.proxies import reach
 from coevo.configs.rows_config import HELD_OUT, TRAIN, SplitConfig
 from coevo.configs.run_config import digest
-from coevo.envs.adapters.episode_parts import SimulatorFacts
+from coevo.envs.adapters.episode_parts import SimulatorFacts, facts_of
 from coevo.envs.adapters.factory_episodes import FactorySimulator
 from coevo.envs.adapters.gymnasium_games import GymnasiumSimulator
 from coevo.envs.adapters.mcp_tools import McpSimulator
 from coevo.envs.adapters.openenv_sessions import OpenEnvSimulator
 from coevo.envs.adapters.verifiers_tasks import VerifiersSimulator
 from coevo.envs.base import Guide, Probe
-from coevo.envs.failures import EpisodeFailure, sound
+from coevo.envs.failures import sound
 from coevo.envs.rows.table_splits import RowTasks
 from coevo.envs.rows.task_table import Row, load_table, table_of
 from coevo.envs.stateful.interface import Simulator
@@ -106,16 +103,7 @@ class AdapterEnvironment(StatefulEnvironment, Generic[ConfigT]):
         Raises:
             ConfigError: it cannot be played.
         """
-        found = self.workers.facts()
-        if isinstance(found, EpisodeFailure):
-            raise ConfigError(f"env.type={self.name}: it does not start: {found}")
-        try:
-            facts = SimulatorFacts.model_validate_json(json.dumps(found))
-        except ValidationError as error:
-            raise ConfigError(f"env.type={self.name}: {error.errors()[0]['msg']}") from None
-        if facts.refused:
-            raise ConfigError(facts.refused)
-        return facts
+        return facts_of(self.workers.facts(), self.name)
 
     def sample(self, count: int, key: Key) -> list[Task]:
         """Draw training tasks, each once; all of them if there are no more."""

@@ -12,11 +12,12 @@ from numbers import Real
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from coevo.envs.base import Step
+from coevo.envs.failures import EpisodeFailure
 from coevo.records.inert import encodable
-from coevo.utilities.errors import CoevoError
+from coevo.utilities.errors import CoevoError, ConfigError
 from coevo.utilities.part_registry import Registry
 
 T = TypeVar("T")
@@ -92,6 +93,17 @@ def shown(value: Any) -> str:
         return str(value)
 
 
+def read_json_call(action: str) -> tuple[str, dict[str, Any]] | None:
+    """Name and arguments of a call whose tool checks them; None for any other action."""
+    try:
+        call = json.loads(encodable(action))
+        name, arguments = call["name"], call["arguments"]
+        arguments = json.loads(encodable(json.dumps(arguments, ensure_ascii=False, allow_nan=False)))
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return None
+    return (name, arguments) if isinstance(name, str) and isinstance(arguments, dict) else None
+
+
 def number(value: Any, source: str) -> float:
     """A reward as a finite number. Raises ``CoevoError``."""
     if isinstance(value, Real | np.generic) and isfinite(value):
@@ -121,6 +133,27 @@ def last_step(told: str, scores: Sequence[tuple[str, float]], least: float, cut:
     total = sum(value for _, value in scores)
     success, feedback = not cut and total >= least, f"{told}\nreward {total:g}".strip()
     return Step(None, told, feedback, total, True, success, valid=valid, truncated=cut, scores=tuple(scores))
+
+
+def facts_of(found: Mapping[str, Any] | EpisodeFailure, name: str) -> SimulatorFacts:
+    """Check a description that came from a worker.
+
+    Args:
+        found: the description.
+        name: name of the environment, for messages.
+
+    Raises:
+        ConfigError: it cannot be played.
+    """
+    if isinstance(found, EpisodeFailure):
+        raise ConfigError(f"env.type={name}: it does not start: {found}")
+    try:
+        facts = SimulatorFacts.model_validate_json(json.dumps(found))
+    except ValidationError as error:
+        raise ConfigError(f"env.type={name}: {error.errors()[0]['msg']}") from None
+    if facts.refused:
+        raise ConfigError(facts.refused)
+    return facts
 
 
 def facts_or_refusal(found: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from urllib.request import Request
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from coevo.envs.rows.judge_reward import opener_of
+from coevo.configs.proxies import opener_of
 from coevo.utilities.errors import CoevoError
 
 CheckedT = TypeVar("CheckedT", bound=BaseModel)

@@ -1,6 +1,5 @@
 """Tools of an MCP server as actions: a row, calls, and an answer that functions reward. Each episode is a session."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,12 +12,12 @@ from coevo.envs.adapters.episode_parts import (
     imported,
     last_step,
     number,
+    read_json_call,
 )
 from coevo.envs.adapters.mcp_client import CallError, HttpTransport, McpClient, McpTool, ProcessTransport
 from coevo.envs.base import Step
 from coevo.envs.rows.python_tools import ANSWER, ANSWERING, NO_CALL
 from coevo.records.draws import Key
-from coevo.records.inert import encodable
 from coevo.records.task import Task
 from coevo.utilities.errors import CoevoError
 
@@ -93,7 +92,7 @@ class McpEpisode:
     async def act(self, action: str) -> Step[None]:
         """Call a tool, or end the episode with an answer; the policy reads why a call failed."""
         self.turns += 1
-        call = _read(action)
+        call = read_json_call(action)
         if call is None:
             return await self._told(NO_CALL, valid=False)
         name, arguments = call
@@ -125,14 +124,3 @@ class McpEpisode:
             value = await awaited(imported("env.reward", reference)(answer, dict(self.row)))
             found.append((reference.partition(":")[2], number(value, reference)))
         return found
-
-
-def _read(action: str) -> tuple[str, dict[str, Any]] | None:
-    """Name and arguments of a call; None for anything else."""
-    try:
-        call = json.loads(encodable(action))
-        name, arguments = call["name"], call["arguments"]
-        arguments = json.loads(encodable(json.dumps(arguments, ensure_ascii=False, allow_nan=False)))
-    except (ValueError, RecursionError, TypeError, KeyError):
-        return None
-    return (name, arguments) if isinstance(name, str) and isinstance(arguments, dict) else None

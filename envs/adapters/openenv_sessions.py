@@ -13,10 +13,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from coevo.configs.proxies import reach
+from coevo.configs.proxies import opener_of, reach
 from coevo.envs.adapters.episode_parts import OPEN, bounded, facts_or_refusal, shown
 from coevo.envs.base import Step
-from coevo.envs.rows.judge_reward import opener_of
 from coevo.records.draws import Key, seed_of
 from coevo.records.inert import encodable
 from coevo.records.task import Task

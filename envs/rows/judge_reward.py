@@ -1,8 +1,4 @@
-"""A judge: a model at an endpoint that answers a question about an answer with a number, and nothing else.
-
-Requests go to the configured address alone: redirections are refused, and a proxy is passed by on this machine and
-where the user excepts the address.
-"""
+"""A judge: a model at an endpoint that answers a question about an answer with a number, and nothing else."""
 
 import asyncio
 import json
@@ -11,28 +7,19 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from http.client import HTTPException, HTTPMessage
-from time import sleep
-from typing import IO, Any
-from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
+from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 
 from coevo.configs.proxies import reach
 from coevo.configs.rows_config import PLACES, JudgeRewardConfig
+from coevo.envs.rows.endpoint_requests import MAX_RESPONSE_BYTES, CompletionsEndpoint, EndpointError
 from coevo.utilities.errors import CoevoError
 
-MAX_RESPONSE_BYTES = 2**20
-"""Most bytes of a response."""
 ADDRESS = "env.reward: url of the judge"
 """Setting of the address, in messages."""
 NUMBER = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})")
 """Form of a reply, without blanks around it."""
-RETRY_INTERVAL_S = 0.2
-"""Seconds before a question is sent again, doubled each time."""
-AGAIN = (408, 409, 425, 429, 500, 502, 503, 504)
-"""States of a response after which a question is sent again."""
 
 
 class JudgeError(CoevoError):
@@ -53,21 +40,13 @@ class JudgeReply(BaseModel):
     choices: list[_JudgeChoice] = Field(min_length=1, max_length=1)
 
 
-class _NoRedirection(HTTPRedirectHandler):
-    """Refuses to follow: the key is for one address alone."""
-
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> None:
-        """Follow nothing; the response is then an error."""
-
-
 def judge_of(config: JudgeRewardConfig, key: str) -> Callable[[str, Mapping[str, Any]], Awaitable[float]]:
     """Coroutine function that asks for the value of an answer to a row; ``key`` is the API key, or empty."""
-    opener, threads = opener_of(config.url, ADDRESS), ThreadPoolExecutor(config.concurrency)
+    endpoint = CompletionsEndpoint("the judge", ADDRESS, config.url, config.seconds, config.retries, key)
+    threads = ThreadPoolExecutor(config.concurrency)
 
     async def judge(answer: str, row: Mapping[str, Any]) -> float:
-        asked = partial(_asked, config, opener, key, question(config.prompt, answer, row))
+        asked = partial(_asked, config, endpoint, question(config.prompt, answer, row))
         return await asyncio.get_running_loop().run_in_executor(threads, asked)
 
     return judge
@@ -120,34 +99,8 @@ def number_in(body: bytes) -> float:
     return float(text)
 
 
-def opener_of(url: str, setting: str) -> OpenerDirector:
-    """Opener for one address: it follows no redirection, and passes proxies by on this machine and where users say so.
-
-    Args:
-        url: the address.
-        setting: that has it, for messages.
-    """
-    direct = reach(url, setting, by_requests=False)
-    return build_opener(_NoRedirection, *([ProxyHandler({})] if direct else []))
-
-
-def _asked(config: JudgeRewardConfig, opener: OpenerDirector, key: str, text: str) -> float:
+def _asked(config: JudgeRewardConfig, endpoint: CompletionsEndpoint, text: str) -> float:
     """Ask until there is a reply, or no repetition is left; a reply that is no number is not asked for again."""
-    for attempt in range(config.retries + 1):
-        try:
-            return number_in(_sent(config, opener, key, text))
-        except HTTPError as error:
-            error.close()
-            reason, again = f"state {error.code}", error.code in AGAIN
-        except (OSError, HTTPException) as error:
-            reason, again = f"{type(error).__name__}: {str(error)[:100]}", True
-        if not again or attempt == config.retries:
-            break
-        sleep(RETRY_INTERVAL_S * 2**attempt)
-    raise JudgeError(f"the judge at {config.url} does not reply ({reason}): start it, or correct url, key or model")
-
-
-def _sent(config: JudgeRewardConfig, opener: OpenerDirector, key: str, text: str) -> bytes:
     body = {
         "model": config.model,
         "messages": [{"role": "user", "content": text}],
@@ -155,15 +108,8 @@ def _sent(config: JudgeRewardConfig, opener: OpenerDirector, key: str, text: str
         "seed": config.seed,
         "max_tokens": config.max_tokens,
     }
-    headers = {"Content-Type": "application/json", "User-Agent": "coevo", "Accept-Encoding": "identity"}
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
-    address = f"{config.url.rstrip('/')}/chat/completions"
-    request = Request(address, json.dumps(body).encode(), headers)
-    with opener.open(request, timeout=config.seconds) as response:
-        content: bytes = response.read(MAX_RESPONSE_BYTES + 1)
-    if len(content) > MAX_RESPONSE_BYTES:
-        raise JudgeError(
-            f"the judge's response has more than {MAX_RESPONSE_BYTES} bytes: name an endpoint of chat completions"
-        )
-    return content
+    try:
+        content, _ = endpoint.asked(body)
+    except EndpointError as error:
+        raise JudgeError(str(error)) from error
+    return number_in(content)

@@ -24,12 +24,11 @@ from coevo.flows.bank_server.bank_service import (
     ProposeRequest,
     RecallRequest,
     RecordRequest,
-    first_mistake,
 )
 from coevo.flows.bank_server.bank_tokens import GRANT, BankTokens, Grant
 from coevo.flows.bank_server.bank_tools import BankTools
 from coevo.flows.endpoint.origin_guard import Guard, Hosts, answer_of, bearer_of, refusal
-from coevo.flows.endpoint.request_body import body_of, require_json
+from coevo.flows.endpoint.request_body import body_of, first_mistake, require_json
 from coevo.tasks.bank_alone.bank_store import BankFullError
 from coevo.utilities.errors import CoevoError
 
@@ -121,7 +120,7 @@ def _parsed(body: bytes, kind: type[RequestT]) -> RequestT:
     try:
         return kind.model_validate(from_json(body))
     except ValidationError as error:
-        raise refusal(422, first_mistake(error)) from None
+        raise refusal(422, first_mistake(error, kind)) from None
     except ValueError as error:
         raise refusal(422, f"not JSON: {error}") from None
 

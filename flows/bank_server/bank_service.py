@@ -1,10 +1,8 @@
 """Requests to a bank, checked and carried out within what their token opens."""
 
-import asyncio
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,11 +11,12 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from coevo.flows.bank_server.bank_tokens import Grant
+from coevo.flows.bank_server.fair_thread import FairThread
 from coevo.memory.validate import shortened
-from coevo.tasks.bank_alone.bank_reader import MOST_RESULTS
+from coevo.tasks.bank_alone.bank_reader import MAX_RESULTS
 from coevo.tasks.bank_alone.bank_store import BankFullError, BusyError, DirectoryError, WaitingQuota
 from coevo.tasks.bank_alone.chat_trajectory import ChatTrajectory
 from coevo.tasks.bank_alone.standalone_bank import open_bank
@@ -31,6 +30,8 @@ BUSY_TIMEOUT_S = 5.0
 """Seconds after the arrival of a request until which it waits for another process that changes the bank."""
 MAX_CHANGES = 32
 """Most requests that wait to change the bank; further ones get 503, so that readers have connections."""
+MAX_CLIENT_CHANGES = 16
+"""Most of them with the names of one token, so that one client does not take the places of all others."""
 MAX_WAITING = 100
 """Most lessons, and most trajectories, of the names of one token that wait for the bank's owner."""
 POLL_INTERVAL_S = 0.05
@@ -39,6 +40,8 @@ BUSY = 503
 """Status of a request that may be sent again, since other changes come first or the bank is full."""
 FAILED = "the bank failed: see the server's log"
 T = TypeVar("T")
+BankClient = tuple[tuple[str, str], ...]
+"""Names of a token, which its client is known by."""
 
 
 class BankRequest(BaseModel):
@@ -56,7 +59,7 @@ class RecallRequest(BankRequest):
 
     query: str = Field(max_length=MAX_QUERY_CHARS, description="The task or question, in words.")
     scope: ScopeField = Field(default=None, description="Names of user, agent and task; by default those of the token.")
-    k: int | None = Field(default=None, ge=0, le=MOST_RESULTS, description="Most lessons; by default the server's.")
+    k: int | None = Field(default=None, ge=0, le=MAX_RESULTS, description="Most lessons; by default the server's.")
 
 
 class SeenEpisode(BankRequest):
@@ -125,6 +128,8 @@ class _Report:
 class BankService:
     """One bank for many clients: one thread reads it and another one changes it, since a bank serves one thread.
 
+    Tokens take turns in both.
+
     Args:
         path: directory of the bank, created if missing.
         retrieval: as for ``coevo.open_bank``.
@@ -137,9 +142,9 @@ class BankService:
     def __init__(self, path: Path, retrieval: str = "tfidf", k: int = 8) -> None:
         self.path = path
         self._reader, self._writer = (open_bank(path, retrieval, k) for _ in range(2))
-        self._reading, self._writing = (ThreadPoolExecutor(1, f"bank-{name}") for name in ("reader", "writer"))
+        self._reading, self._writing = (FairThread(f"bank-{name}") for name in ("reader", "writer"))
         self._reports: deque[_Report] = deque()
-        self._changes = 0
+        self._changes: Counter[BankClient] = Counter()
 
     async def recall(self, grant: Grant, asked: RecallRequest) -> dict[str, Any]:
         """Lessons of a scope, and those without scope, that match best, with their ids and scores.
@@ -148,7 +153,7 @@ class BankService:
             CoevoError: the request is not acceptable.
         """
         scope = grant.scope(asked.scope)
-        hits = await self._in(self._reading, partial(self._reader.retrieve, asked.query, scope, asked.k))
+        hits = await self._reading.run(_client(grant), partial(self._reader.retrieve, asked.query, scope, asked.k))
         names = ("id", "strategy", "condition", "example", "scope")
         rows = [{name: getattr(hit.entry, name) for name in names} | {"score": hit.score} for hit in hits]
         return {"lessons": rows}
@@ -161,13 +166,13 @@ class BankService:
         Raises:
             CoevoError: an id is not that of an active entry that the token sees; nothing of the request is counted.
         """
-        with self._waiting() as until:
-            shown = await self._in(self._reading, partial(self._own, grant, [each.shown for each in asked.episodes]))
+        with self._waiting(client := _client(grant)) as until:
+            shown = await self._reading.run(client, partial(self._own, grant, [each.shown for each in asked.episodes]))
             success = [each.success for each in asked.episodes]
             report = _Report(list(zip(shown, success, strict=True)), until)
             self._reports.append(report)
-            # The thread works in order: when this has run, the report was counted by it, or by an earlier one.
-            await self._in(self._writing, self._count)
+            # It counts all reports that wait: when this has run, the report was counted by it, or by an earlier one.
+            await self._writing.run(client, self._count)
         if not report.done:
             raise report.error or DirectoryError(f"{self.path}: episodes were not counted")
         return {"counted": len(success)}
@@ -180,9 +185,9 @@ class BankService:
         """
         scope = grant.scope(asked.scope)
         lessons = [each if isinstance(each, str) else each.model_dump() for each in asked.lessons]
-        with self._waiting() as until:
+        with self._waiting(client := _client(grant)) as until:
             change = partial(self._writer.propose, lessons, scope, _quota(grant))
-            return {"candidates": await self._in(self._writing, partial(_patiently, change, until))}
+            return {"candidates": await self._writing.run(client, partial(_patiently, change, until))}
 
     async def record(self, grant: Grant, asked: RecordRequest) -> dict[str, Any]:
         """Keep attempts until the bank's owner lets a writer read them, and count them as ``outcomes`` does.
@@ -193,16 +198,16 @@ class BankService:
             CoevoError: one is not acceptable, or too many wait; nothing changed.
         """
         scopes = [grant.scope(each.scope) for each in asked.trajectories]
-        with self._waiting() as until:
-            shown = await self._in(
-                self._reading, partial(self._own, grant, [each.shown for each in asked.trajectories])
+        with self._waiting(client := _client(grant)) as until:
+            shown = await self._reading.run(
+                client, partial(self._own, grant, [each.shown for each in asked.trajectories])
             )
             attempts = [
                 ChatTrajectory(**each.model_dump(exclude={"scope", "shown"}), scope=scope, shown=names)
                 for each, scope, names in zip(asked.trajectories, scopes, shown, strict=True)
             ]
             change = partial(self._writer.record, attempts, _quota(grant))
-            return {"recorded": len(await self._in(self._writing, partial(_patiently, change, until)))}
+            return {"recorded": len(await self._writing.run(client, partial(_patiently, change, until)))}
 
     def refused(self, error: CoevoError) -> tuple[int, str]:
         """Status and text of a refusal; what concerns the directory goes to the server's log alone."""
@@ -217,26 +222,25 @@ class BankService:
 
     def close(self) -> None:
         """End the threads, after what they are doing."""
-        self._reading.shutdown()
-        self._writing.shutdown()
-
-    async def _in(self, thread: ThreadPoolExecutor, act: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(thread, act)
+        self._reading.close()
+        self._writing.close()
 
     @contextmanager
-    def _waiting(self) -> Iterator[float]:
+    def _waiting(self, client: BankClient) -> Iterator[float]:
         """Be one of the requests that wait to change the bank; the time until which this one does.
 
         Raises:
-            BusyError: too many do.
+            BusyError: too many do, of all clients or of this one.
         """
-        if self._changes >= MAX_CHANGES:
-            raise BusyError(f"{self.path}: {MAX_CHANGES} requests wait to change this bank")
-        self._changes += 1
+        if self._changes.total() >= MAX_CHANGES or self._changes[client] >= MAX_CLIENT_CHANGES:
+            raise BusyError(f"{self.path}: {self._changes.total()} requests wait to change this bank")
+        self._changes[client] += 1
         try:
             yield monotonic() + BUSY_TIMEOUT_S
         finally:
-            self._changes -= 1
+            self._changes[client] -= 1
+            if not self._changes[client]:
+                del self._changes[client]
 
     def _own(self, grant: Grant, shown: Sequence[Sequence[str]]) -> list[list[str]]:
         """Of the entries that each episode saw, those that the token may change.
@@ -271,11 +275,8 @@ class BankService:
         return True
 
 
-def first_mistake(error: ValidationError) -> str:
-    """The first mistake of a request, in a line."""
-    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    where = ".".join(str(part) for part in problem["loc"])
-    return f"{where}: {problem['msg']}".removeprefix(": ")
+def _client(grant: Grant) -> BankClient:
+    return tuple(sorted(grant.names.items()))
 
 
 def _quota(grant: Grant) -> WaitingQuota | None:

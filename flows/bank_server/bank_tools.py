@@ -22,11 +22,10 @@ from coevo.flows.bank_server.bank_service import (
     OutcomesRequest,
     RecallRequest,
     SeenEpisode,
-    first_mistake,
 )
 from coevo.flows.bank_server.bank_tokens import GRANT, Grant
 from coevo.flows.endpoint.origin_guard import refusal
-from coevo.flows.endpoint.request_body import body_of, require_json
+from coevo.flows.endpoint.request_body import body_of, first_mistake, require_json
 from coevo.utilities.errors import CoevoError
 
 RECALL = types.Tool(
@@ -101,7 +100,7 @@ class BankTools:
         try:
             answer = await self._answer(grant, params.name, params.arguments or {})
         except ValidationError as error:
-            return _told(first_mistake(error), failed=True)
+            return _told(first_mistake(error, RecallRequest, SeenEpisode), failed=True)
         except CoevoError as error:
             return _told(self._service.refused(error)[1], failed=True)
         return _told(json.dumps(answer, ensure_ascii=False))

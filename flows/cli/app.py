@@ -6,6 +6,8 @@ import re
 import sys
 from collections.abc import Sequence
 from functools import cache
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 from typer import rich_utils
@@ -21,6 +23,7 @@ from coevo.flows.cli import (
     envs,
     episodes,
     evaluate,
+    explain,
     fsck,
     gateway,
     gc,
@@ -51,13 +54,12 @@ from coevo.utilities.system_faults import fault
 app = typer.Typer(
     name="coevo",
     help="Train an LLM agent's policy together with its bank of written experience.",
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 PANELS = {
     "Runs": (run, evaluate, ablate, schedule),
-    "History": (inspect, episodes, compare, table, report, rollback, approve, branch, tag),
+    "History": (inspect, episodes, explain, compare, table, report, rollback, approve, branch, tag),
     "Workspace": (fsck, gc, remote, serve, doctor),
     "Packages": (package, gateway),
     "Choices": (catalogue, play),
@@ -65,8 +67,20 @@ PANELS = {
 """Modules of commands, by their heading in `coevo --help`."""
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        output.line(f"coevo {version('coevo')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _before(context: typer.Context, workspace: WorkspaceOption = None) -> None:
+def _before(
+    context: typer.Context,
+    workspace: WorkspaceOption = None,
+    print_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     # No docstring here: it would replace the program's help.
     if workspace is not None:
         context.with_resource(standing_in(workspace))

@@ -6,6 +6,7 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.console.options import (
+    JsonOption,
     TrustOption,
     WithoutOptimizerOption,
     WorkspaceOption,
@@ -24,6 +25,7 @@ def branch(
     ] = None,
     without_optimizer: WithoutOptimizerOption = False,
     trust: TrustOption = None,
+    as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> None:
     """Start a run from a revision of another one.
@@ -44,9 +46,13 @@ def branch(
         made, config = make_branch(opened, name, overrides or [], workspace, left_out(without_optimizer))
         start = opened.name
     publish(workspace, workspace.existing(name))
-    changed = made.state["accepted_change"]
-    output.line(f"Created {name}@{made.revision} from {start}" + (f": {'; '.join(changed)}" if changed else ""))
-    output.line(f"Continue with: {resuming(name, made.iteration, config.iterations, workspace)}")
+    changed = list(made.state["accepted_change"])
+    output.result(
+        as_json,
+        {"run": name, "revision": made.revision, "parent": start, "changed": changed},
+        f"Created {name}@{made.revision} from {start}" + (f": {'; '.join(changed)}" if changed else ""),
+        f"Continue with: {resuming(name, made.iteration, config.iterations, workspace)}",
+    )
 
 
 COMMANDS = (branch,)

@@ -10,7 +10,7 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at, workspace_option
-from coevo.flows.evaluation.comparison import END, Comparison, Difference, compared
+from coevo.flows.evaluation.comparison import END, Comparison, Difference, compared, recipe_settings
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
@@ -33,11 +33,14 @@ def compare(
     trust: TrustOption = None,
     directory: WorkspaceOption = None,
 ) -> None:
-    """Compare runs side by side.
+    """Compare runs side by side, or the settings of a run with a recipe.
 
-    Shows the settings that differ, the held-out success of the revisions, and its difference from the first one, paired
-    by task. RUN is the run at its last evaluated revision. RUN@N that was not evaluated is refused, or evaluated with
-    --evaluate. `over tasks`: 95 % interval of the difference over tasks; another seed may differ by more.
+    RUN RECIPE shows the settings of the run that differ from the recipe.
+
+    RUN RUN shows the settings that differ, the held-out success of the revisions, and its difference from the first
+    one, paired by task. RUN is the run at its last evaluated revision. RUN@N that was not evaluated is refused, or
+    evaluated with --evaluate. `over tasks`: 95 % interval of the difference over tasks; another seed may differ by
+    more.
 
     Runs are also compared at equal episodes, tokens or seconds of learning, replays included: at their dearest
     evaluations whose costs differ by at most 5 %. `revisions`, `spent`, `success`: those of the run / of the first run.
@@ -51,6 +54,9 @@ def compare(
     if as_json + as_csv + as_latex > 1:
         raise CoevoError("--json, --csv and --latex cannot be combined: choose one of them")
     workspace = workspace_at(directory)
+    if len(references) == 2 and _is_recipe(references[1], workspace):
+        _print_recipe(references[0], references[1], workspace, as_json)
+        return
     option = workspace_option(workspace)
     found = compared(
         references, workspace, partial(_played, workspace, trust, not as_json) if evaluate else None, option
@@ -62,6 +68,26 @@ def compare(
     else:
         _print(found)
         _print_gaps(found, option)
+
+
+def _is_recipe(name: str, workspace: Workspace) -> bool:
+    """True for a recipe whose name no run has."""
+    from coevo.configs.load.load import shipped
+
+    if name.endswith((".yaml", ".yml")):
+        return True
+    return name in shipped("recipes") and not workspace.run(name).created.is_file()
+
+
+def _print_recipe(run: str, recipe: str, workspace: Workspace, as_json: bool) -> None:
+    found = recipe_settings(run, recipe, workspace)
+    if as_json:
+        output.document(found)
+    elif found:
+        names = sorted({name for values in found.values() for name in values}, key=lambda name: name == recipe)
+        output.table(_rows(found, names), ("setting", *names))
+    else:
+        output.line(f"{run} has the settings of {recipe}.")
 
 
 def _played(workspace: Workspace, trust: str | None, ask: bool, reference: str) -> "list[Evaluation]":
@@ -82,7 +108,7 @@ def _written(found: Comparison, as_latex: bool) -> str:
 
 
 def _print(found: Comparison) -> None:
-    settings = _setting_rows(found)
+    settings = _rows(found.settings(), found.names)
     output.table(settings, ("setting", *found.names))
     if not settings:
         output.line("No setting differs.")
@@ -123,10 +149,10 @@ def _print_gaps(found: Comparison, option: str) -> None:
             output.line(f"The figures of {side.read} are those of revision {side.end[0].revision}{when}; {remedy}")
 
 
-def _setting_rows(found: Comparison) -> list[dict[str, object]]:
+def _rows(settings: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, object]]:
     return [
-        {"setting": key} | {name: json.dumps(values[name]) if name in values else None for name in found.names}
-        for key, values in found.settings().items()
+        {"setting": key} | {name: json.dumps(values[name]) if name in values else None for name in names}
+        for key, values in settings.items()
     ]
 
 

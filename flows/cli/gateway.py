@@ -25,6 +25,9 @@ class BoundOptions:
         Literal["training", "evaluation"], typer.Option(help="Mode of new sessions; evaluation teaches nothing.")
     ] = "training"
     max_sessions: Annotated[int, typer.Option(min=1, max=10**6, help="Maximum number of open sessions.")] = 4096
+    max_memory: Annotated[int, typer.Option(min=2**20, max=2**40, help="Maximum bytes of the open sessions.")] = (
+        768 * 2**20
+    )
     idle: Annotated[
         float, typer.Option(min=0.01, callback=_finite, help="Minutes after which an unused session is abandoned.")
     ] = 60.0
@@ -55,7 +58,7 @@ def gateway(
     workspace = workspace_at(directory)
     trust_served(workspace, what, trust)
     address = Address(listen.host, listen.port, tuple(listen.allow_host or ()))
-    limits = SessionLimits(bounds.max_sessions, bounds.idle * 60)
+    limits = SessionLimits(bounds.max_sessions, bounds.idle * 60, bounds.max_memory)
     settings = GatewaySettings(address, bounds.mode, limits, bounds.max_body)
     with gateway_of(what, settings, workspace, consent_by(trust)) as served:
         output.line(f"Gateway of {served.name} at {served.url}/s/SESSION/v1; its token is in {served.token_file}")

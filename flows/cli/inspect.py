@@ -1,6 +1,6 @@
 """Lists of runs and of revisions: ``coevo runs`` and ``coevo log``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -10,10 +10,13 @@ from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_a
 from coevo.flows.history import history
 from coevo.flows.history.revision_reference import reading
 from coevo.flows.history.run_summaries import RunSummary, run_row, run_summaries
+from coevo.flows.history.success import best_revision, held_out_success, last_fall, training_success
 from coevo.lineage.lock import holder
+from coevo.lineage.revision.manifest import Manifest
+from coevo.records.intervals import Interval
 
 SHOWN = ("run", "recipe", "status", "stage", "iteration", "success")
-LOG_COLUMNS = ("revision", "iteration", "time", "success", "held_out", "bank", "what")
+LOG_COLUMNS = ("rev", "iter", "time", "success", "hits", "held_out", "bank", "s", "what")
 
 
 def runs(as_json: JsonOption = False, directory: WorkspaceOption = None) -> None:
@@ -49,35 +52,91 @@ def log(
 ) -> None:
     """Show the history of a run, one row per revision. `--json` has all metrics of each.
 
+    `success`: of the training episodes, `held out`: on the first held-out panel, each with half of its 95 % interval
+    over tasks. `hits`: lessons found per training task; training success follows it where lessons
+    decide. `s`: seconds. Below the table: the best revision, and the last one before success fell beyond noise.
+
     Example: coevo log homerules-coevo-rl-1
     """
     with reading(run, workspace_at(workspace)) as opened:
         process, commits = holder(opened.paths), opened.lineage.history.commits()
         sizes = history.bank_sizes(opened.history)
         tags, kept = opened.lineage.history.names(), set(opened.lineage.history.retained())
-        rows: list[dict[str, Any]] = [
-            {
-                "revision": manifest.revision,
-                "iteration": manifest.iteration,
-                "time": history.time_of(manifest),
-                "success": manifest.metrics.get("agent/success/train"),
-                "held_out": history.held_out(manifest),
-                "bank": size,
-                "what": history.happened(manifest),
-                "restored_from": manifest.restored_from,
-                "tags": sorted(name for name, revision in tags.items() if revision == manifest.revision),
-                "kept": manifest.revision in kept,
-                "commit": commit[:12],
-                "metrics": dict(sorted(manifest.metrics.items())),
-            }
+        rows = [
+            _log_row(manifest, commit, size, manifest.revision in kept)
+            | {"tags": sorted(name for name, revision in tags.items() if revision == manifest.revision)}
             for manifest, size, commit in zip(opened.history, sizes, commits, strict=False)
         ]
     if as_json:
         output.document(rows)
         return
-    output.table([row | {"time": row["time"][:16].replace("T", " "), "what": _what(row)} for row in rows], LOG_COLUMNS)
+    output.table(list(map(_log_cells, rows)), LOG_COLUMNS)
+    for text in _judgements(opened.history, opened.paths.name):
+        output.line(text)
     if process is not None:
         output.line(f"{opened.paths.name} is running: process {process}")
+
+
+def _log_row(manifest: Manifest, commit: str, size: int | None, is_kept: bool) -> dict[str, Any]:
+    return {
+        "revision": manifest.revision,
+        "iteration": manifest.iteration,
+        "time": history.time_of(manifest),
+        "success": manifest.metrics.get("agent/success/train"),
+        "success_interval": _ends(training_success(manifest)),
+        "task_hits": manifest.metrics.get("bank/retrieval/task_hits"),
+        "held_out": history.held_out(manifest),
+        "held_out_interval": _ends(held_out_success(manifest)),
+        "bank": size,
+        "seconds": manifest.rates.get("cost/seconds/wall"),
+        "what": history.happened(manifest),
+        "restored_from": manifest.restored_from,
+        "kept": is_kept,
+        "commit": commit[:12],
+        "metrics": dict(sorted(manifest.metrics.items())),
+    }
+
+
+def _log_cells(row: dict[str, Any]) -> dict[str, object]:
+    seconds = None if row["seconds"] is None else round(row["seconds"])
+    return row | {
+        "rev": row["revision"],
+        "iter": row["iteration"],
+        "time": row["time"][5:16].replace("T", " "),
+        "success": _with_noise(row["success"], row["success_interval"]),
+        "hits": None if row["task_hits"] is None else f"{row['task_hits']:.2f}",
+        "held_out": _with_noise(row["held_out"], row["held_out_interval"]),
+        "s": seconds,
+        "what": _what(row),
+    }
+
+
+def _with_noise(success: float | None, ends: list[float] | None) -> str:
+    """Success with half of its interval."""
+    if success is None:
+        return ""
+    return f"{success:.3f}" if ends is None else f"{success:.3f} \u00b1{(ends[1] - ends[0]) / 2:.2f}"
+
+
+def _ends(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.low, interval.high]
+
+
+def _judgements(history: Sequence[Manifest], run: str) -> Iterator[str]:
+    """Lines about the best revision of a run, and about the last fall of its success."""
+    best, fall = best_revision(history), last_fall(history)
+    if best is not None:
+        yield f"Best held-out success: {run}@{best.revision}, {_brief(held_out_success(best))}"
+    if fall is not None:
+        before, after = (_brief(held_out_success(each)) for each in (fall.before, fall.after))
+        yield (
+            f"Success fell beyond noise after {run}@{fall.before.revision}: {before} to {after} at "
+            f"{run}@{fall.after.revision}"
+        )
+
+
+def _brief(interval: Interval | None) -> str:
+    return "" if interval is None else f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
 def _what(row: dict[str, Any]) -> str:

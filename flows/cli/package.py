@@ -128,6 +128,7 @@ def promote(
 def demote(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Registered model.")],
     trust: TrustOption = None,
+    as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Restore the previous champion, with its policy and bank.
@@ -137,7 +138,8 @@ def demote(
     from coevo.flows.console.trust_prompt import consent_by
     from coevo.flows.packages.promotion import demote as restore
 
-    output.line(f"{restore(model, workspace_at(workspace), consent_by(trust)).name} is champion again")
+    champion = restore(model, workspace_at(workspace), consent_by(trust)).name
+    output.result(as_json, {"champion": champion}, f"{champion} is champion again")
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,9 @@ def serve(
 ) -> None:
     """Serve a revision or a registered version until interrupted.
 
+    Clients of OpenAI's chat completions use the base address /v1, those of Anthropic's messages the root; MLflow's
+    clients send turns of episodes to /invocations. Prompts get lessons from the bank; nothing is kept.
+
     The server has no password: --host sets which machines can reach it. Requests above a maximum get status 413. A
     registered version that this workspace has not made is refused until --trust package confirms it.
 
@@ -184,7 +189,7 @@ def serve(
     address = Address(listen.host, listen.port, tuple(listen.allow_host or ()))
     limits = Limits(maximum.max_body, maximum.max_rows, maximum.max_text)
     with serving(what, address, limits, workspace, consent_by(trust)) as served:
-        output.line(f"Serving {served.name} at {served.url}/invocations; stop with Ctrl-C")
+        output.line(f"Serving {served.name} at {served.url}/invocations and {served.url}/v1; stop with Ctrl-C")
         served.wait()
 
 

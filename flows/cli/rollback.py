@@ -6,6 +6,7 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.console.options import (
+    JsonOption,
     WithoutOptimizerOption,
     WorkspaceOption,
     left_out,
@@ -19,6 +20,7 @@ def rollback(
     run: Annotated[str, typer.Argument(help="Name of the run.")],
     to: Annotated[str, typer.Option(metavar="N", help="Revision to restore, or its tag.")],
     without_optimizer: WithoutOptimizerOption = False,
+    as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> None:
     """Restore an earlier revision.
@@ -35,8 +37,10 @@ def rollback(
         total = iteration if head is None else int(head.state["config"]["iterations"])
     from coevo.flows.upkeep.branch import restore
 
-    restore(workspace, paths, revision, output.line, left_out(without_optimizer))
-    output.line(f"Continue with: {resuming(run, iteration, total, workspace)}")
+    said = list[str]()
+    made = restore(workspace, paths, revision, said.append, left_out(without_optimizer))
+    document = {"run": run, "revision": made.revision, "restored_from": made.restored_from}
+    output.result(as_json, document, *said, f"Continue with: {resuming(run, iteration, total, workspace)}")
 
 
 COMMANDS = (rollback,)

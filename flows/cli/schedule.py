@@ -49,6 +49,7 @@ def add(
     timezone: Annotated[str, typer.Option(help="Time zone of --cron, for example Europe/Berlin.")] = "UTC",
     terms: SessionOptions,
     trust: TrustOption = None,
+    as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> None:
     """Continue a run on a schedule, or change its schedule.
@@ -69,8 +70,8 @@ def add(
     trust_run(workspace, run, config, trust)
     with_iterations(config, max(1, config.iterations), run)  # raises if the run cannot continue
     parameters = {"run": run, "workspace": str(workspace.root), **asdict(terms)}
-    made = plan(workspace, run, Schedule(cron, timezone, parameters))
-    output.line(f"Next session of {run}: {_row(made)['next']}, if `coevo worker` is running then.")
+    row = _row(plan(workspace, run, Schedule(cron, timezone, parameters)))
+    output.result(as_json, row, f"Next session of {run}: {row['next']}, if `coevo worker` is running then.")
 
 
 @app.command("list")
@@ -104,7 +105,7 @@ def list_(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> Non
 
 
 @app.command()
-def pause(run: RunArgument, workspace: WorkspaceOption = None) -> None:
+def pause(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Pause a schedule; a session that has begun continues.
 
     Example: coevo schedule pause homerules-coevo-rl-1
@@ -112,22 +113,24 @@ def pause(run: RunArgument, workspace: WorkspaceOption = None) -> None:
     from coevo.flows.sessions import schedules
 
     schedules.pause(workspace_at(workspace), run)
-    output.line(f"Paused the schedule of {run}; resume it with: coevo schedule resume {run}")
+    said = f"Paused the schedule of {run}; resume it with: coevo schedule resume {run}"
+    output.result(as_json, {"run": run, "paused": True}, said)
 
 
 @app.command()
-def resume(run: RunArgument, workspace: WorkspaceOption = None) -> None:
+def resume(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Resume a paused schedule.
 
     Example: coevo schedule resume homerules-coevo-rl-1
     """
     from coevo.flows.sessions import schedules
 
-    output.line(f"Next session of {run}: {_row(schedules.resume(workspace_at(workspace), run))['next']}")
+    row = _row(schedules.resume(workspace_at(workspace), run))
+    output.result(as_json, row, f"Next session of {run}: {row['next']}")
 
 
 @app.command()
-def remove(run: RunArgument, workspace: WorkspaceOption = None) -> None:
+def remove(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Delete a schedule; the run and all its revisions stay.
 
     Example: coevo schedule remove homerules-coevo-rl-1
@@ -135,7 +138,7 @@ def remove(run: RunArgument, workspace: WorkspaceOption = None) -> None:
     from coevo.flows.sessions import schedules
 
     schedules.remove(workspace_at(workspace), run)
-    output.line(f"Deleted the schedule of {run}.")
+    output.result(as_json, {"run": run, "deleted": True}, f"Deleted the schedule of {run}.")
 
 
 def worker(workspace: WorkspaceOption = None) -> int:

@@ -56,6 +56,15 @@ def document(value: object) -> None:
     typer.echo(json.dumps(value, indent=1, ensure_ascii=not encodes))
 
 
+def result(as_json: bool, value: object, *lines: str) -> None:
+    """Print what a command did, as a JSON document or as lines of text."""
+    if as_json:
+        document(value)
+        return
+    for text in lines:
+        line(text)
+
+
 def line(text: str = "") -> None:
     """Print a line of text."""
     _console().print(plain(text), soft_wrap=True)

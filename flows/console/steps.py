@@ -24,6 +24,8 @@ SILENCE_S = 1.5
 TERMINAL_INTERVAL_S = 10.0
 """Seconds between two reports of the current stage on a terminal."""
 POLL_INTERVAL_S = 0.5
+COMPLETION = "_COEVO_COMPLETE"
+"""Variable that a shell sets when it asks for the words that may follow."""
 ON_OUTPUT = ("run", "resume")
 """Commands whose standard output is progress for people: their steps stand there, those of others on standard error."""
 LIBRARIES = {
@@ -173,6 +175,9 @@ def _report_import(loader: Loader, step: str) -> None:
 @contextmanager
 def steps_shown(arguments: Sequence[str]) -> Iterator[None]:
     """Report the steps of the command with these arguments inside the block."""
+    if COMPLETION in os.environ:
+        yield  # a shell asks for words, and shows what else is written
+        return
     command = _command(arguments)
     is_progress = command in ON_OUTPUT and "--json" not in arguments
     steps = Steps(f"coevo {command}".rstrip(), sys.stdout if is_progress else sys.stderr)

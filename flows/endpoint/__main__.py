@@ -20,12 +20,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("model")
     parser.add_argument("--host", required=True)
+    parser.add_argument("--version", default="")
     parser.add_argument("--allow-host", action="append", default=[])
     for name in ("port", *(limit.name for limit in fields(Limits))):
         parser.add_argument(f"--{name}", type=int, required=True)
     given = parser.parse_args()
     limits = Limits(given.body, given.rows, given.text)
-    app = application(Model(given.model), limits, hosts_of(given.host, given.allow_host))
+    app = application(Model(given.model, given.version, given.body), limits, hosts_of(given.host, given.allow_host))
     quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "lifespan": "off"}
     uvicorn.run(app, host=given.host, port=given.port, http="h11", ws="none", limit_concurrency=CONNECTIONS, **quiet)
 

@@ -1,4 +1,11 @@
-"""The application: ``/invocations``, ``/ping``, ``/health`` and ``/version``, as in MLflow's scoring server."""
+"""The application of a packaged agent.
+
+POST /invocations                              turns of episodes, as MLflow's scoring server takes rows
+POST [/s/SESSION]/v1/chat/completions          OpenAI's dialect
+POST [/s/SESSION]/v1/messages                  Anthropic's dialect
+GET  [/s/SESSION]/v1/models                    the policy that answers
+GET  /ping, /health, /version                  as MLflow's scoring server answers
+"""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -13,16 +20,19 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from coevo.flows.endpoint.chat_routes import DIALECTS, fail, is_chat, refuse
 from coevo.flows.endpoint.model import VERSION, Model, UnfitError
 from coevo.flows.endpoint.origin_guard import Guard, Hosts, answer_of, refusal
-from coevo.flows.endpoint.request_body import body_of, require_json
+from coevo.flows.endpoint.request_body import body_of, first_mistake, require_json
 from coevo.flows.endpoint.request_limits import Limits
-from coevo.utilities.errors import nearest
+from coevo.utilities.errors import CoevoError
 
 TURN = 32
 """Bytes that a turn counts in addition to its text."""
 FORMATS = ("dataframe_records", "dataframe_split", "inputs", "instances")
 """Keys under which MLflow's clients send rows."""
+SESSION = "/s/{session}"
+"""Beginning of an address that names a session."""
 
 
 class Strict(BaseModel):
@@ -71,6 +81,7 @@ class Params(Strict):
     """Parameters of a request."""
 
     seed: int = Field(default=-1, ge=-1, lt=2**63)
+    logprobs: bool = False
 
 
 class Split(Strict):
@@ -118,11 +129,23 @@ def application(model: Model, limits: Limits, hosts: Hosts) -> Starlette:
         except UnfitError as error:
             raise refusal(422, str(error)) from None
 
+    async def complete(request: Request) -> Response:
+        require_json(request)
+        call = await model.chat.read(request)
+        session = model.sessions.use(request.path_params.get("session", ""), call.task)
+        stamp, reply = await model.chat.prompted(session, call)
+        return await model.chat.respond(request, call, stamp, asyncio.ensure_future(reply))
+
+    async def models(_: Request) -> Response:
+        return model.chat.models()
+
+    chats = [Route(f"{root}{path}", complete, methods=["POST"]) for root in ("", SESSION) for path in DIALECTS]
+    chats += [Route(f"{root}/v1/models", models) for root in ("", SESSION)]
     alive = [Route(path, _alive) for path in ("/ping", "/health")]
     return Starlette(
-        routes=[*alive, Route("/version", _version), Route("/invocations", invoke, methods=["POST"])],
+        routes=[*alive, *chats, Route("/version", _version), Route("/invocations", invoke, methods=["POST"])],
         middleware=[Middleware(Guard, hosts=hosts)],
-        exception_handlers={HTTPException: _refuse, Exception: _fail},
+        exception_handlers={HTTPException: _refuse, CoevoError: _refuse, Exception: _fail},
     )
 
 
@@ -134,13 +157,17 @@ async def _version(_: Request) -> Response:
     return Response(VERSION, media_type="application/json")
 
 
-async def _refuse(_: Request, error: Exception) -> Response:
+async def _refuse(request: Request, error: Exception) -> Response:
+    if is_chat(request):
+        return await refuse(request, error)
     assert isinstance(error, HTTPException)
     return answer_of(error)
 
 
-async def _fail(_: Request, __: Exception) -> Response:
+async def _fail(request: Request, error: Exception) -> Response:
     """Answer of one line; the server's log gets the traceback."""
+    if is_chat(request):
+        return await fail(request, error)
     return JSONResponse({"error_code": "INTERNAL_ERROR", "message": "the agent failed: see the server's log"}, 500)
 
 
@@ -155,7 +182,7 @@ def question(body: bytes, limits: Limits) -> ModelInput:
         rows = ROWS.validate_python(_rows(given, limits.rows))
         params = Params.model_validate({} if given.get("params") is None else given["params"])
     except ValidationError as error:
-        raise refusal(422, _first(error)) from None
+        raise refusal(422, first_mistake(error, TurnRow, Params, Split)) from None
     except ValueError as error:
         raise refusal(422, f"not JSON: {error}") from None
     _check_sizes(rows, limits.text)
@@ -178,12 +205,3 @@ def _rows(given: Any, most: int) -> Any:
     if isinstance(listed, list) and len(listed) > most:
         raise refusal(413, f"{len(listed)} rows: at most {most}")
     return Split.model_validate(sent).rows() if found == ["dataframe_split"] else sent
-
-
-def _first(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    where, said = [str(part) for part in problem["loc"]], problem["msg"]
-    if problem["type"] == "extra_forbidden":
-        fields = {*TurnRow.model_fields, *TurnFields.model_fields, *Params.model_fields, *Split.model_fields}
-        said = f"no such field.{nearest(where[-1], fields)}"
-    return f"{'.'.join(where)}: {said}".removeprefix(": ")

@@ -8,7 +8,15 @@ from typing import Any
 
 from coevo.configs.load.open_parts import open_parts
 from coevo.configs.outside_part import outside_parts
+from coevo.flows.endpoint.chat_routes import ServedChat
+from coevo.flows.endpoint.request_limits import DEFAULT
 from coevo.lineage.trust import extend_path
+from coevo.models.policy.context import Context
+from coevo.models.policy.message_prompts import MessagePrompts
+from coevo.tasks.gateway.chat_agent import ChatAgent, root_of
+from coevo.tasks.gateway.draw_queue import DrawQueue
+from coevo.tasks.gateway.gateway_session import SessionLimits
+from coevo.tasks.gateway.served_sessions import ServedSessions
 from coevo.tasks.package.agent import Agent, TurnRequest
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.signature import ANY_SEED
@@ -18,6 +26,10 @@ RETRIEVAL = "bank.retrieval"
 """The only part of a run that its agent needs."""
 VERSION = version("mlflow")
 """Version of MLflow whose scoring server the endpoint answers like."""
+ROWS = 64
+"""Maximum prompts of chats that are drawn as one batch."""
+CONVERSATIONS = 1024
+"""Maximum conversations whose tokens are held."""
 
 
 class UnfitError(ValueError):
@@ -30,18 +42,29 @@ class Model:
     Args:
         directory: directory of a package. A user has confirmed the settings of its run, of which a retrieval from
             another package is imported.
+        registered: ``MODEL/VERSION`` that it is registered as; empty if it is not.
+        body: maximum bytes of a chat's request.
+
+    Attributes:
+        chat: the agent for clients of chats.
+        sessions: their conversations.
 
     Raises:
         CoevoError: it is not a package, or its policy, bank, encoder or retrieval cannot be read.
     """
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, registered: str = "", body: int = DEFAULT.body) -> None:
         package = Package(Path(directory))
         if any(part.setting == RETRIEVAL for part in outside_parts(package.config)):
             extend_path(package.config)
             open_parts(package.config, RETRIEVAL)
         self._agent = Agent(package)
         self._lock = Lock()
+        self.sessions = ServedSessions(SessionLimits(CONVERSATIONS))
+        config, origin = package.config, package.origin
+        sampling = config.rollout.sampling.model_dump(mode="json")
+        bank = origin.name if config.bank is not None else ""
+        self.chat = ServedChat(self._chat_agent(package), origin.name, bank, body, sampling, registered, strict=True)
 
     def predict(self, rows: Sequence[dict[str, Any]], params: dict[str, Any]) -> list[dict[str, Any]]:
         """One reply per row; one call at a time, since the engine has one set of buffers.
@@ -49,10 +72,22 @@ class Model:
         Raises:
             UnfitError: the agent cannot write a prompt, with its reason.
         """
-        seed, asked = params["seed"], [TurnRequest.of(row) for row in rows]
+        seed = self._agent.seed if params["seed"] == ANY_SEED else params["seed"]
+        asked = [TurnRequest.of(row) for row in rows]
         with self._lock:
             try:
-                replies = self._agent.answer(asked, self._agent.seed if seed == ANY_SEED else seed)
+                replies = self._agent.answer(
+                    asked, self._agent.seed if seed == ANY_SEED else seed, params.get("logprobs", False)
+                )
             except CoevoError as error:
                 raise UnfitError(str(error)) from None
         return [reply.row() for reply in replies]
+
+    def _chat_agent(self, package: Package) -> ChatAgent:
+        """The agent behind chats: it has prompts of its own in the engine, which draws for one caller at a time."""
+        config, engine = package.config, self._agent.engine
+        view, tokenizer = engine.with_sampling(config.rollout.sampling), engine.policy.tokenizer
+        queue = DrawQueue(view, ROWS, turn=self._lock)
+        context, prompts = Context(config.context, tokenizer), MessagePrompts(tokenizer, config.context.template)
+        root = root_of(config.seed, package.origin.revision)
+        return ChatAgent(view, queue, context, prompts, package.index(), root)

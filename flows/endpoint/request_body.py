@@ -1,11 +1,13 @@
-"""The body of a request, within its limit."""
+"""The body of a request, within its limit, and what is wrong with it."""
 
 import asyncio
 
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from coevo.flows.endpoint.origin_guard import refusal
+from coevo.utilities.errors import nearest
 
 BODY_TIMEOUT_S = 60.0
 """Seconds for a body to arrive."""
@@ -42,6 +44,27 @@ async def body_of(request: Request, limit: int) -> bytes:
         raise refusal(408, f"the body did not arrive within {BODY_TIMEOUT_S:g} s") from None
     except ClientDisconnect:
         raise refusal(400, "the body ended early") from None
+
+
+def first_mistake(error: ValidationError, *forms: type[BaseModel]) -> str:
+    """The first mistake of a request, in a line.
+
+    Args:
+        error: what the validation found.
+        forms: models of the request, among whose fields is the nearest to an unknown one.
+    """
+    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    where, said = [str(part) for part in problem["loc"]], problem["msg"]
+    if problem["type"] == "extra_forbidden":
+        fields = {name for form in forms for name in _fields(form)}
+        said = f"no such field.{nearest(where[-1], fields) or ' Leave it out.'}"
+    return f"{'.'.join(where)}: {said}".removeprefix(": ")
+
+
+def _fields(form: type[BaseModel]) -> set[str]:
+    """Names of the fields of a model and of its parts."""
+    schema = form.model_json_schema()
+    return {name for part in (schema, *schema.get("$defs", {}).values()) for name in part.get("properties", ())}
 
 
 async def _read(request: Request, limit: int) -> bytes:

@@ -5,8 +5,10 @@ from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from coevo.configs.load.load import load_recipe
 from coevo.flows.evaluation.comparison_side import Evaluated, Side, side
 from coevo.flows.history.revision_reference import Reference, reading
+from coevo.lineage.revision.code_version import flat
 from coevo.lineage.workspace import Workspace
 from coevo.records.intervals import Interval, paired
 from coevo.tasks.cost import KINDS
@@ -21,6 +23,7 @@ END = "end"
 """Comparison of the revisions that stand for the sides, whatever their cost."""
 NEAR = 0.05
 """Largest difference of two costs that are called equal, as a share of the greater one."""
+_ABSENT = object()
 Play = Callable[[str], "Sequence[Evaluation]"]
 """Evaluates ``RUN@N`` on the panels of its run."""
 CURVES = ("run", "revision", "panel", "success", "reward", "episodes", "tokens", "seconds")
@@ -166,6 +169,20 @@ def sides_of(references: Sequence[str], workspace: Workspace, last: bool = False
         with reading(text, workspace) as opened:
             found.append(side(opened, last or _named(text)))
     return found
+
+
+def recipe_settings(reference: str, recipe: str, workspace: Workspace) -> dict[str, dict[str, Any]]:
+    """Settings of a revision that differ from a recipe: value by side, omitted for a side without the setting.
+
+    Raises:
+        CoevoError: the revision or the recipe does not exist.
+    """
+    with reading(reference, workspace) as opened:
+        sides = {opened.name: flat(opened.manifest.state["config"])}
+    sides[recipe] = flat(load_recipe(recipe).model_dump(mode="json"))
+    ours, theirs = sides.values()
+    keys = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key, _ABSENT) != theirs.get(key, _ABSENT))
+    return {key: {name: found[key] for name, found in sides.items() if key in found} for key in keys}
 
 
 def _priced(row: dict[str, Any]) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from urllib.request import Request
 
 from pydantic import BaseModel, ValidationError
 
+from coevo.configs.proxies import opener_of
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
-from coevo.envs.rows.judge_reward import opener_of
 from coevo.flows.evaluation.panel_evaluation import Evaluation, EvaluationRequest, check_panel
 from coevo.flows.history.revision_reference import reading
 from coevo.lineage.workspace import Workspace

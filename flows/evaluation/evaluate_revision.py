@@ -47,6 +47,8 @@ class ShownTo(NamedTuple):
     """Settings of the policy."""
     iteration: int
     """Number of its updates."""
+    without: tuple[str, ...] = ()
+    """Ids of entries of its own bank that it is not shown."""
 
 
 def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Workspace) -> Evaluation:
@@ -75,7 +77,7 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         panel = world.panel(name, request.tasks or config.evaluation.tasks)
         with in_stage("reads the bank"):
             own = run.bank() if run.config.bank is not None or request.bank == "random" else None
-            about = ShownTo(run.config, run.manifest.iteration)
+            about = ShownTo(run.config, run.manifest.iteration, request.without)
             seen = experience_of(own, None if other is None else other.bank(), request.bank, about, env, panel)
         with in_stage("loads the policy"):
             policy = _artifact(run, "policy", scratch)
@@ -160,6 +162,8 @@ def experience_of(
         entries = [] if own is None else own.active()
         return at_random(entries, retrieval.k, panel.tasks, key(config.seed, "random entries"))
     index = None if own is None or settings is None else index_of(own, config)
+    if index is not None and own is not None and about.without:
+        index = index.over((each for each in own.active() if each.id not in about.without), own.stats())
     if index is not None and not is_shown(retrieval, about.iteration, len(index.library)):
         index = None
     return recall(panel_index(env, panel.name, index, settings), key(config.seed, "evaluate"))

@@ -16,7 +16,7 @@ from typing import Any
 
 from coevo.configs.load.open_parts import open_parts
 from coevo.configs.policy_config import EndpointPolicyConfig, PretrainedPolicyConfig
-from coevo.configs.rollout.engine_config import TransformersEngineConfig
+from coevo.configs.rollout.rollout_config import TransformersEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make

@@ -23,12 +23,14 @@ class EvaluationRequest:
         bank: ``own``, ``none`` (measures what the policy has internalised), ``random`` (entries of the own bank, drawn
             independently of the task), or the bank of another ``RUN[@N]`` (measures transfer).
         discovery: attempts per task (k of Discovery@k); 0 for one attempt without writing.
+        without: ids of entries of the own bank that are left out.
     """
 
     panel: str | None = None
     tasks: int | None = None
     bank: str = "own"
     discovery: int = 0
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
-"""The gateway: HTTP for agents with a loop of their own, in OpenAI's dialect and in Anthropic's.
+"""The gateway: HTTP for agents with a loop of their own.
 
-Read ``gateway_app`` first: addresses, tokens, and the way of a request. A dialect (``openai_dialect``,
-``anthropic_dialect``) turns a body into a ``ChatRequest`` and answers back, within the terms of ``dialect``.
-``run_gateway`` opens a run's policy and bank and listens.
+Read ``gateway_app`` first: addresses, tokens, and the way of a request. Bodies and replies in the dialects of OpenAI
+and Anthropic are those of a packaged agent's endpoint. ``run_gateway`` opens a run's policy and bank and listens.
 """

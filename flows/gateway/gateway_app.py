@@ -15,10 +15,8 @@ import asyncio
 import hmac
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from secrets import token_hex
-from time import time
 from typing import Any, Literal
 
 from pydantic import Field
@@ -26,23 +24,18 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from coevo.flows.endpoint.chat_routes import DIALECTS, ServedChat, fail, refuse
+from coevo.flows.endpoint.dialect import WirePart, body_as
 from coevo.flows.endpoint.origin_guard import Guard, Hosts, bearer_of, refusal
 from coevo.flows.endpoint.request_body import body_of
-from coevo.flows.gateway.anthropic_dialect import Anthropic
-from coevo.flows.gateway.dialect import ChatCall, ChatReply, Dialect, Stamp, WirePart, body_as
-from coevo.flows.gateway.openai_dialect import OpenAI
-from coevo.tasks.gateway.chat_agent import ChatAgent, ChatAnswer, Prompted, PromptTooLongError
-from coevo.tasks.gateway.gateway_session import FullError, GatewaySession, OverError, Sessions
+from coevo.tasks.gateway.chat_agent import ChatAgent
+from coevo.tasks.gateway.gateway_session import Sessions
 from coevo.tasks.gateway.session_store import SessionOutcome, SessionTask
 from coevo.utilities.errors import CoevoError
 
-DIALECTS: Mapping[str, Dialect] = {"/v1/chat/completions": OpenAI(), "/v1/messages": Anthropic()}
-"""Dialects by the end of their address."""
-KEEP_ALIVE_S = 10.0
-"""Seconds after which a stream that waits sends a comment."""
 EXPIRE_INTERVAL_S = 30.0
 """Seconds between two searches for abandoned sessions."""
 LOGGER = logging.getLogger("uvicorn.error")
@@ -102,26 +95,17 @@ class Gateway:
     body: int
     sampling: Mapping[str, Any]
 
+    @property
+    def chat(self) -> ServedChat:
+        """The policy and the bank of all sessions."""
+        return ServedChat(self.agent, self.sessions.policy, self.sessions.bank, self.body, self.sampling)
+
     async def complete(self, request: Request) -> Response:
         """Answer a request in the dialect of its address."""
-        name, dialect = self._session(request), _dialect(request)
-        call = dialect.parse(await body_of(request, self.body))
-        self._check_model(call.model)
-        session = self.sessions.use(name, call.chat.count)
-        prompted = await self.agent.prompt(session, call.chat)
-        stamp = Stamp(name, session.mode, self.sessions.policy, self.sessions.bank, prompted.entries)
-        answered = asyncio.ensure_future(self._reply(session, call, prompted, stamp))
-        if call.stream:
-            events = _events(dialect, call, answered)
-            return StreamingResponse(events, headers=stamp.headers(), media_type="text/event-stream")
-        try:
-            reply = await answered
-        except (OverError, FullError):
-            raise
-        except CoevoError as error:
-            LOGGER.error("%s", error)
-            raise _failed(error) from error
-        return JSONResponse(dialect.document(call, reply), headers=stamp.headers())
+        name = self._session(request)
+        call = await self.chat.read(request)
+        stamp, reply = await self.chat.prompted(self.sessions.use(name, call.chat.count, call.task), call)
+        return await self.chat.respond(request, call, stamp, asyncio.ensure_future(reply))
 
     async def open(self, request: Request) -> Response:
         """Open a session, with the settings in the body."""
@@ -143,8 +127,7 @@ class Gateway:
     async def models(self, request: Request) -> Response:
         """List the policy that answers."""
         self._session(request)
-        policy = {"id": self.sessions.policy, "object": "model", "created": 0, "owned_by": "coevo"}
-        return JSONResponse({"object": "list", "data": [policy]})
+        return self.chat.models()
 
     async def status(self, request: Request) -> Response:
         """Report numbers of sessions."""
@@ -157,20 +140,6 @@ class Gateway:
         name: str = request.path_params["session"]
         self.tokens.check(request, name)
         return name
-
-    def _check_model(self, model: str) -> None:
-        served = self.sessions.policy
-        if "@" in model and model != served:
-            raise refusal(404, f"model {model[:80]}: this gateway serves {served}, and no other revision")
-
-    async def _reply(self, session: GatewaySession, call: ChatCall, prompted: Prompted, stamp: Stamp) -> ChatReply:
-        answers = await self.agent.draw(session, call.chat, prompted)
-        texts = self._texts(answers) if "logprobs" in call.wants else ()
-        coevo = stamp.field(answers, self.sampling)
-        return ChatReply(token_hex(12), int(time()), stamp.policy, prompted.prompt_ids, tuple(answers), coevo, texts)
-
-    def _texts(self, answers: list[ChatAnswer]) -> tuple[tuple[str, ...], ...]:
-        return tuple(tuple(self.agent.texts(answer.turn.token_ids)) for answer in answers)
 
 
 def gateway_application(gateway: Gateway, hosts: Hosts) -> Starlette:
@@ -191,7 +160,7 @@ def gateway_application(gateway: Gateway, hosts: Hosts) -> Starlette:
             Route("/health", _alive),
         ],
         middleware=[Middleware(Guard, hosts=hosts)],
-        exception_handlers={HTTPException: _refuse, CoevoError: _refuse, Exception: _fail},
+        exception_handlers={HTTPException: refuse, CoevoError: refuse, Exception: fail},
         lifespan=_expiring(gateway.sessions),
     )
 
@@ -214,52 +183,5 @@ def _expiring(sessions: Sessions) -> Callable[[Starlette], Any]:
     return lifespan
 
 
-async def _events(dialect: Dialect, call: ChatCall, answered: "asyncio.Future[ChatReply]") -> AsyncIterator[bytes]:
-    """Events of a reply; comments while it is drawn, so that no client gives up."""
-    while not answered.done():
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(answered), KEEP_ALIVE_S)
-            break
-        yield b": waiting\n\n"
-    try:
-        reply = answered.result()
-    except Exception as error:
-        LOGGER.error("an answer failed", exc_info=error)
-        failure = _status(error) if isinstance(error, OverError | FullError) else _failed(error)
-        body = JSONResponse(dialect.error(failure.status_code, failure.detail, None)).body
-        yield b"event: error\ndata: " + bytes(body) + b"\n\n"
-        return
-    for event in dialect.events(call, reply):
-        yield event
-
-
 async def _alive(_: Request) -> Response:
     return JSONResponse({"status": "ok"})
-
-
-async def _refuse(request: Request, error: Exception) -> Response:
-    """Answer of one line in the request's dialect."""
-    refused = error if isinstance(error, HTTPException) else _status(error)
-    code = "context_length_exceeded" if isinstance(error, PromptTooLongError) else None
-    body = _dialect(request).error(refused.status_code, refused.detail, code)
-    return JSONResponse(body, refused.status_code, refused.headers)
-
-
-async def _fail(request: Request, _: Exception) -> Response:
-    """Answer of one line; the server's log gets the traceback."""
-    return JSONResponse(_dialect(request).error(500, "the gateway failed: see its log", None), 500)
-
-
-def _status(error: Exception) -> HTTPException:
-    """HTTP error of an error of the agent or of the sessions."""
-    kinds = {OverError: 410, FullError: 429}
-    return refusal(next((status for kind, status in kinds.items() if isinstance(error, kind)), 400), str(error))
-
-
-def _failed(error: Exception) -> HTTPException:
-    return refusal(500, f"the policy failed: {error if isinstance(error, CoevoError) else 'see the log'}")
-
-
-def _dialect(request: Request) -> Dialect:
-    path = request.url.path
-    return next((each for end, each in DIALECTS.items() if path.endswith(end)), DIALECTS["/v1/chat/completions"])

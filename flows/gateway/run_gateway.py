@@ -12,7 +12,7 @@ import uvicorn
 
 from coevo.configs.load.open_parts import open_parts
 from coevo.configs.outside_part import outside_parts
-from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.flows.endpoint.listening import listening, url_of
 from coevo.flows.endpoint.origin_guard import hosts_of
 from coevo.flows.gateway.gateway_app import Gateway, Tokens, gateway_application

@@ -28,6 +28,8 @@ class ExpensePart:
     budgets: tuple[str, ...]
 
 
+POLICY = "policy"
+"""Part with the calls to a policy's endpoint: requests, tokens and money that the parts that play do not count."""
 PARTS = (
     ExpensePart("preparation", ()),
     ExpensePart("rollout", KINDS),
@@ -35,6 +37,7 @@ PARTS = (
     ExpensePart("writing", ("seconds",)),
     ExpensePart("judging", KINDS),
     ExpensePart("retiring", KINDS),
+    ExpensePart(POLICY, ()),
     ExpensePart("evaluation", ()),
     ExpensePart("internalization", ()),
     ExpensePart("other", ()),
@@ -48,11 +51,12 @@ class Expense:
     Attributes:
         part: name of the part.
         episodes: number of its episodes.
-        questions: number of questions to the writer model.
-        tokens: tokens of its prompts and answers.
+        questions: number of questions to the writer model, or of requests to the policy's endpoint.
+        tokens: tokens of its prompts and answers; those of the part ``policy`` are counted by its endpoint,
+            whatever part asked it, and stand beside those of the others.
         seconds: wall-clock seconds of its stages.
         budgets: kinds of equal cost that contain it.
-        money: price of its tokens, in the currency of ``bank.writer.model.price``.
+        money: price of its tokens, in the currency of ``bank.writer.model.price`` or ``policy.price``.
     """
 
     part: str
@@ -91,6 +95,8 @@ def _added(before: tuple[Expense, ...], here: tuple[Expense, ...]) -> tuple[Expe
 
 
 def _of(manifest: Manifest, part: ExpensePart) -> Expense:
+    if part.name == POLICY:
+        return _of_endpoint(manifest, part)
     seconds = time_by_part([manifest]).get(part.name)
     if not played(manifest):
         return Expense(part.name, None, None, None, seconds, part.budgets)
@@ -100,6 +106,14 @@ def _of(manifest: Manifest, part: ExpensePart) -> Expense:
     )
     paid = manifest.metrics.get(f"cost/{part.name}/money")
     return Expense(part.name, _whole([episodes]), _whole([questions]), _whole(tokens), seconds, part.budgets, paid)
+
+
+def _of_endpoint(manifest: Manifest, part: ExpensePart) -> Expense:
+    """Expense of a policy behind an endpoint, which depends on failures and stands among the rates."""
+    requests, *tokens, paid = (
+        manifest.rates.get(f"cost/{POLICY}/{kind}") for kind in ("requests", "prompt_tokens", "answer_tokens", "money")
+    )
+    return Expense(part.name, None, _whole([requests]), _whole(tokens), None, part.budgets, paid)
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

@@ -11,20 +11,30 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from coevo.configs.policy_config import EndpointPolicyConfig, PretrainedPolicyConfig
 from coevo.configs.run_config import RunConfig
+from coevo.configs.trust_settings import chosen
 from coevo.flows.evaluation.evaluation_targets import BANK, SECTIONS, SETTINGS
+from coevo.flows.history import history
 from coevo.flows.history.revision_reference import Reading, reading
-from coevo.flows.packages.export_texts import model_card, skill
+from coevo.lineage.revision.code_version import flat
+from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
 from coevo.memory.exchange.exchange import write_entries
+from coevo.memory.skill_markdown import SkillHead, escaped, skill_markdown
+from coevo.memory.stats import Stats
+from coevo.models.policy.foreign import HUB
 from coevo.models.policy.sound import load_sound
+from coevo.records.entry import Entry, Verdict
+from coevo.records.intervals import of_share
+from coevo.tasks.cost import spending
 from coevo.tasks.publish.reporter import in_stage
 from coevo.tasks.run.weight_digests import check_weights
 from coevo.utilities.errors import CoevoError
@@ -144,3 +154,136 @@ def _sync(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def skill(run: Reading, entries: Sequence[Entry], stats: Mapping[str, Stats], verdicts: Sequence[Verdict]) -> str:
+    """A bank as a skill file, with the evidence for each lesson.
+
+    Args:
+        run: the revision.
+        entries: active entries.
+        stats: counters by id.
+        verdicts: results of replay, in the order of the bank.
+    """
+    about = f"{len(entries)} lessons for {run.config.env.type}, learned from episodes of {run.name}"
+    alone = {
+        each.candidates[0]: each for each in verdicts if each.admitted and len(each.candidates) == 1 and each.pairs
+    }
+    evidence = {entry.id: _evidence(entry, stats.get(entry.id), alone.get(entry.id)) for entry in entries}
+    return skill_markdown(entries, SkillHead(f"Lessons of {run.name}", about), evidence)
+
+
+def _evidence(entry: Entry, counted: Stats | None, verdict: Verdict | None) -> str:
+    parts = [f"entry {entry.id}", f"written from {_count(len(entry.sources), 'episode')}"]
+    if verdict is not None:
+        low, high = verdict.interval
+        gain = f"{verdict.difference:+.3f} [{low:+.3f}, {high:+.3f}]"
+        parts.append(f"mean reward with it {gain} in {verdict.pairs} paired replays")
+    else:
+        parts.append("not tested by itself")
+    if counted is not None and counted.retrievals:
+        seen = _count(counted.retrievals, "training episode")
+        parts.append(f"shown in {seen}, {counted.successes} of them solved")
+    return "; ".join(parts)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def model_card(run: Reading, entries: int) -> str:
+    """Model card with method, data, figures and versions.
+
+    Args:
+        run: the revision.
+        entries: number of active entries of its bank.
+    """
+    return "\n".join(_card_lines(run, entries)) + "\n"
+
+
+def _card_lines(run: Reading, entries: int) -> Iterator[str]:
+    config = run.config
+    adapters = isinstance(config.policy, PretrainedPolicyConfig) and config.policy.lora is not None
+    yield from ("---", f"library_name: {'peft' if adapters else 'transformers'}", "pipeline_tag: text-generation")
+    base = _base(config)
+    if base is not None and HUB.fullmatch(base):
+        yield f"base_model: {base}"
+    yield from ("tags: [coevo, agent]", "---", "", f"# {run.name}", "")
+    yield f"The policy of an agent that coevo trained in {config.env.type}, with a bank of {entries} written lessons."
+    yield from _method(run, base)
+    yield from _data(run)
+    yield from _figures(run)
+    yield from _versions(run.manifest)
+    yield from _use(adapters, entries)
+
+
+def _base(config: RunConfig) -> str | None:
+    """Name of the model that training began from; of a folder, only its last part."""
+    if not isinstance(config.policy, PretrainedPolicyConfig):
+        return None
+    path = config.policy.path
+    return path if HUB.fullmatch(path) and not Path(path).is_dir() else Path(path).name
+
+
+def _method(run: Reading, base: str | None) -> Iterator[str]:
+    config, spent = run.config, spending(run.history)[-1]
+    yield from ("", "## Method", "", "| part | |", "|---|---|", f"| recipe | {escaped(config.recipe)} |")
+    scratch = "random weights" if config.warmstart is None else "random weights, then a warm start"
+    began = scratch if base is None else escaped(base)
+    yield f"| began as | {began} |"
+    yield f"| updates of the policy | {run.manifest.iteration} |"
+    update, bank = config.update, config.bank
+    kinds = {
+        "advantage": None if update is None else getattr(update.advantage, "type", None),
+        "retrieval": None if bank is None else bank.retrieval.type,
+        "writer": None if bank is None else bank.writer.type,
+        "admission": None if bank is None else bank.admission.type,
+    }
+    yield from (f"| {name} | {escaped(str(kind)) if kind else 'none'} |" for name, kind in kinds.items())
+    yield f"| seed | {config.seed} |"
+    for name, count in (("episodes", spent.episodes), ("tokens", spent.tokens)):
+        yield f"| {name} spent | {'not counted' if count is None else f'{count:,}'} |"
+
+
+def _data(run: Reading) -> Iterator[str]:
+    """The environment, without settings that name files, programs or addresses of one machine."""
+    config = run.config
+    hidden = [each.name for each in chosen(config)]
+    env = flat({"env": config.env.model_dump(mode="json")})
+    yield from ("", "## Data", "", "Tasks of the environment with these settings; held-out tasks taught nothing.", "")
+    for name, value in env.items():
+        if not any(f"{name}.".startswith(f"{each}.") for each in hidden):
+            yield f"- {escaped(name)}: {escaped(json.dumps(value))}"
+
+
+def _figures(run: Reading) -> Iterator[str]:
+    yield from ("", "## Figures", "")
+    last = history.evaluated(run.history)
+    if last is None:
+        yield "Not evaluated."
+        return
+    yield f"Success on held-out tasks at revision {last.revision}, with Wilson's 95 % interval over tasks:"
+    yield from ("", "| panel | tasks | success | 95 % interval |", "|---|---:|---:|---|")
+    for panel, outcomes in last.state.get("outcomes", {}).items():
+        played = outcomes.replace("-", "")
+        if played:
+            share = of_share(played.count("1") / len(played), len(played))
+            yield f"| {escaped(panel)} | {len(played)} | {share.mean:.3f} | [{share.low:.3f}, {share.high:.3f}] |"
+
+
+def _versions(manifest: Manifest) -> Iterator[str]:
+    yield from ("", "## Versions", "")
+    code, settings = (manifest.state[name][:12] for name in ("code", "config_hash"))
+    yield f"- coevo {version('coevo')}, code {code}, configuration {settings}"
+    yield from (f"- {escaped(f'{name} {found}')}" for name, found in manifest.state.get("packages", {}).items())
+
+
+def _use(adapters: bool, entries: int) -> Iterator[str]:
+    kind, package = ("AutoPeftModelForCausalLM", "peft") if adapters else ("AutoModelForCausalLM", "transformers")
+    first = "from transformers import AutoTokenizer\n" if adapters else ""
+    names = kind if adapters else f"{kind}, AutoTokenizer"
+    yield from ("", "## Use", "", "```python", f"{first}from {package} import {names}", "")
+    yield from (f'model = {kind}.from_pretrained("DIR")', 'tokenizer = AutoTokenizer.from_pretrained("DIR")', "```", "")
+    yield "`coevo evaluate DIR` plays its environment with the prompts that it was trained with."
+    if entries:
+        yield "The lessons are in `bank.jsonl`, and for other agents in `SKILL.md`."

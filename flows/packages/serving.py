@@ -91,7 +91,7 @@ def serve(
     with packaged(what, workspace, consent) as (name, directory):
         log = workspace.root.resolve() / f"serve-{port}.log"
         line = [sys.executable, "-P", "-m", "coevo.flows.endpoint", str(directory), "--host", host, "--port", str(port)]
-        line += _options(address, limits)
+        line += [*(["--version", name] if "/" in name else []), *_options(address, limits)]
         process = ServerProcess(Launch(line, {**os.environ, **telemetry.OFF, **UTF8}, log, directory=directory))
         try:
             url = url_of(host, port)

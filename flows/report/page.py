@@ -58,7 +58,7 @@ LABEL = 200
 """Space beside the lines for the entries' text."""
 BINS = 120
 """Most columns for the uses of an entry."""
-MOST_VERDICTS = 2000
+MAX_VERDICTS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +318,7 @@ def life_lines(lives: Iterable[Life], edits: dict[str, list[int]], last: int) ->
 
 def intervals(judged: Sequence[Judged], last: int) -> tuple[Plot, list[VerdictInterval]]:
     """The latest verdicts; those of one revision are side by side."""
-    shown = judged[-MOST_VERDICTS:]
+    shown = judged[-MAX_VERDICTS:]
     values = [value for each in shown for value in (*each.verdict.interval, each.verdict.delta)]
     x, y = across(last), upwards(values, 300, include=[0.0])
     step = (x.end - x.start) / (x.high + 1) * 0.8

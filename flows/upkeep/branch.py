@@ -160,8 +160,10 @@ def _check_words(before: RunConfig, after: RunConfig) -> None:
 
 def restore(
     workspace: Workspace, paths: RunPaths, to: int, say: Callable[[str], object], without: Collection[str] = ()
-) -> None:
+) -> Manifest:
     """Make a revision with all state of an earlier one, ``say`` one line that describes it, and publish it.
+
+    Returns its manifest.
 
     Artifacts in ``without`` are left out.
 
@@ -182,3 +184,4 @@ def restore(
         holds = f"iteration {made.iteration}, {kept}, {bank.size()} entries"
         say(f"{done} to revision {to}{less}; recorded as {paths.name}@{made.revision} ({holds}).")
         publish_if_quick(workspace, paths, lineage, bank)
+    return made

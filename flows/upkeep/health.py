@@ -25,8 +25,8 @@ from coevo.utilities.extras import requirements
 from coevo.utilities.free_space import free
 
 OLDEST_GIT = Version("2.32")
-LEAST_MEMORY = 3.0
-LEAST_DISK = 2.0
+MIN_MEMORY_GIB = 3.0
+MIN_DISK_GIB = 2.0
 GIB = 2**30
 
 
@@ -49,7 +49,8 @@ def examine(workspace: Path) -> list[HealthFinding]:
     return [
         _python(),
         *packages(requirements("train")),
-        _environments(),
+        _environments(downloaded=False),
+        _environments(downloaded=True),
         _torch(),
         _git(),
         _cores(),
@@ -90,11 +91,13 @@ def _satisfied(requirement: Requirement) -> bool:
     return found is not None and requirement.specifier.contains(found, prereleases=True)
 
 
-def _environments() -> HealthFinding:
-    """Environments whose packages are missing; that is no problem of a machine."""
-    remedies = {name: each.remedy for name, each in SHIPPED.items() if each.remedy}
-    ready = f"{len(SHIPPED) - len(remedies)} of {len(SHIPPED)} ready"
-    return HealthFinding("environments", "; ".join([ready, *(f"{name}: {how}" for name, how in remedies.items())]))
+def _environments(downloaded: bool) -> HealthFinding:
+    """Environments whose packages, or whose download, is missing; that is no problem of a machine."""
+    asked = {name: each for name, each in SHIPPED.items() if bool(each.variable) == downloaded}
+    remedies = {name: each.remedy for name, each in asked.items() if each.remedy}
+    ready = f"{len(asked) - len(remedies)} of {len(asked)} ready"
+    name = "benchmarks" if downloaded else "environments"
+    return HealthFinding(name, "; ".join([ready, *(f"{name}: {how}" for name, how in remedies.items())]))
 
 
 def _torch() -> HealthFinding:
@@ -119,13 +122,15 @@ def _cores() -> HealthFinding:
 
 def _memory() -> HealthFinding:
     left = psutil.virtual_memory().available / GIB
-    remedy = _unless(left >= LEAST_MEMORY, f"a run takes {LEAST_MEMORY:.0f} GiB: close something")
+    remedy = _unless(left >= MIN_MEMORY_GIB, f"a run takes {MIN_MEMORY_GIB:.0f} GiB: close something")
     return HealthFinding("memory", f"{left:.1f} GiB free", remedy)
 
 
 def _disk(workspace: Path) -> HealthFinding:
     there = free(workspace) / GIB
-    remedy = _unless(there >= LEAST_DISK, f"a run takes {LEAST_DISK:.0f} GiB: free some, or name another --workspace")
+    remedy = _unless(
+        there >= MIN_DISK_GIB, f"a run takes {MIN_DISK_GIB:.0f} GiB: free some, or name another --workspace"
+    )
     return HealthFinding("disk", f"{there:.1f} GiB free", remedy)
 
 

@@ -105,7 +105,7 @@ class WorkspaceCheck:
             yield lost(paths.name, str(error))
 
     def _stores(self, paths: RunPaths, busy: bool) -> Iterator[Finding]:
-        from coevo.tasks.checks.bank_check import BankCheck, check_latest
+        from coevo.tasks.checks.manifest_checks import BankCheck, check_latest
 
         run = paths.name
         self._note(f"{run}: history")
@@ -129,7 +129,7 @@ class WorkspaceCheck:
         yield from self._published(paths, history)
 
     def _published(self, paths: RunPaths, history: History) -> Iterator[Finding]:
-        from coevo.tasks.checks.published import check_published
+        from coevo.tasks.checks.manifest_checks import check_published
         from coevo.tasks.publish.mlflow.tracking_store import tracking_store
 
         self._note(f"{paths.name}: published data")
@@ -234,8 +234,7 @@ def repair_run(check: WorkspaceCheck, paths: RunPaths) -> None:
 def _mend_stores(
     check: WorkspaceCheck, paths: RunPaths, repository: Repository, revisions: Sequence[Revision], gone: set[int]
 ) -> None:
-    from coevo.tasks.checks.bank_check import BankCheck
-    from coevo.tasks.checks.published import check_published, republish
+    from coevo.tasks.checks.manifest_checks import BankCheck, check_published, republish
     from coevo.tasks.publish.mlflow.tracking_store import tracking_store
 
     kept = [one for one in revisions if one.number not in gone]

@@ -13,7 +13,7 @@ from coevo.memory.library import Library
 from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import Entry, also_from
 
-MOST_SOURCES = 16
+MAX_SOURCES = 16
 """Most source episodes of a merged entry; the first ones are kept."""
 
 EntriesById = dict[str, Entry]
@@ -88,7 +88,7 @@ class _Twins:
 
 def _joined(older: Entry, entry: Entry, revision: int) -> Entry:
     """Return the older entry with the sources of both."""
-    sources = also_from(older, entry.sources).sources[: max(MOST_SOURCES, len(older.sources))]
+    sources = also_from(older, entry.sources).sources[: max(MAX_SOURCES, len(older.sources))]
     return older if sources == older.sources else replace(older, sources=sources, edited=revision)
 
 

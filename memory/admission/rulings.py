@@ -17,9 +17,9 @@ if TYPE_CHECKING:  # writers load more than a reader of rulings needs
 RETIRED = "retired"
 """Outcome of a ruling by which a person retired an entry."""
 
-LONGEST_REASON = 300
+MAX_REASON_CHARS = 300
 """Most characters of a reason."""
-LONGEST_NAME = 100
+MAX_NAME_CHARS = 100
 """Most characters of a person's name."""
 
 
@@ -29,7 +29,7 @@ def ruling(entry: Entry, reason: str, by: str, revision: int) -> Ruling:
     Raises:
         CoevoError: reason or name is empty, too long or not printable.
     """
-    said = f"{_checked('--reason', reason, LONGEST_REASON)} (retired by {_checked('--by', by, LONGEST_NAME)})"
+    said = f"{_checked('--reason', reason, MAX_REASON_CHARS)} (retired by {_checked('--by', by, MAX_NAME_CHARS)})"
     return Ruling(f"{revision:08d}/000000", revision, entry.scope, "", RETIRED, said, (entry.id,))
 
 

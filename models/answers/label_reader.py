@@ -44,7 +44,7 @@ _CORRECTS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class LabelledAction:
     """An action behind a label.
 
     Attributes:
@@ -86,14 +86,14 @@ class _Labelled:
         self._form, self._page, self._finished = form, page, finished
 
     def answer(self) -> Answer:
-        found = self._candidates()
+        found = self._labelled_actions()
         chosen = self._chosen([each for each in found if not each.fault])
         if chosen is not None:
             return Answer(thought_before(self._page.text, chosen.start), chosen.action)
         cut = Fault.NO_ACTION if self._finished else Fault.CUT_OFF
         return Answer(self._page.text.strip(), "", found[-1].fault if found else cut)
 
-    def _chosen(self, complete: Sequence[Candidate]) -> Candidate | None:
+    def _chosen(self, complete: Sequence[LabelledAction]) -> LabelledAction | None:
         """The first action that does not repeat the format; one that it is corrected to before an invented turn."""
         used = [each for each in complete if not each.repeated] or list(complete[-1:] if self._finished else ())
         if not used:
@@ -105,24 +105,24 @@ class _Labelled:
             chosen = following
         return chosen
 
-    def _is_replaced(self, each: Candidate, following: Candidate) -> bool:
+    def _is_replaced(self, each: LabelledAction, following: LabelledAction) -> bool:
         """Report whether an action is taken back, or is a bare name that another one with a payload follows."""
         is_mentioned = isinstance(self._form, NamedForm) and " " not in each.action and " " in following.action
         return is_mentioned or _CORRECTS.search(self._page.text, each.end, following.start) is not None
 
-    def _candidates(self) -> list[Candidate]:
+    def _labelled_actions(self) -> list[LabelledAction]:
         """Actions behind labels in order; those that repeat the format are marked."""
-        labels, end, found = self._page.labels, 0, list[Candidate]()
+        labels, end, found = self._page.labels, 0, list[LabelledAction]()
         for number, label in enumerate(labels):
             if label.start < end:
                 continue
             following = next((each.start for each in labels[number + 1 :] if each.start >= label.end), None)
-            candidate = self._candidate(label, end, len(self._page.text) if following is None else following)
-            end = max(end, candidate.end if not candidate.fault else label.end)
-            found.append(candidate)
+            action = self._labelled_action(label, end, len(self._page.text) if following is None else following)
+            end = max(end, action.end if not action.fault else label.end)
+            found.append(action)
         return list(self._marked(found or self._implied()))
 
-    def _marked(self, found: Sequence[Candidate]) -> Iterator[Candidate]:
+    def _marked(self, found: Sequence[LabelledAction]) -> Iterator[LabelledAction]:
         """Mark what repeats the format: examples, and their neighbours with other names."""
         repeated, named = False, set[str]()
         for number, each in enumerate(found):
@@ -134,56 +134,56 @@ class _Labelled:
             named = {*named, each.name} if repeated else set()
             yield replace(each, repeated=repeated)
 
-    def _goes_on(self, found: Sequence[Candidate], number: int, between: str) -> bool:
+    def _goes_on(self, found: Sequence[LabelledAction], number: int, between: str) -> bool:
         """Report whether an action that only blanks divide from a repeated one is itself followed by another."""
         if between or number + 1 == len(found):
             return between != ""
         following = found[number + 1]
         return self._page.turn(found[number].end, following.end) > following.start
 
-    def _between(self, found: Sequence[Candidate], number: int) -> str:
+    def _between(self, found: Sequence[LabelledAction], number: int) -> str:
         """Text between an action and the one before it."""
         return self._page.text[found[number - 1].end if number else 0 : found[number].start].strip("`~* \n")
 
-    def _candidate(self, label: PagePart, since: int, stop: int) -> Candidate:
+    def _labelled_action(self, label: PagePart, since: int, stop: int) -> LabelledAction:
         page = self._page
         if isinstance(self._form, NamedForm):
             named = page.named(label, self._form.actions)
             if named is None:
-                return Candidate("", label.start, label.end, "", Fault.UNKNOWN_NAME)
+                return LabelledAction("", label.start, label.end, "", Fault.UNKNOWN_NAME)
             return self._with_payload(named[1], named[0], since, stop)
         part = (line_of if isinstance(self._form, LineForm) else block_of)(page, label, stop)
         return self._checked(label, part, None)
 
-    def _with_payload(self, label: PagePart, action: NamedAction, since: int, stop: int) -> Candidate:
+    def _with_payload(self, label: PagePart, action: NamedAction, since: int, stop: int) -> LabelledAction:
         if action.fence is not None:
             return self._checked(label, fence_payload(self._page, label, action.fence, since, stop), action)
         if action.label is not None:
             return self._checked(label, text_payload(self._page, label, action, since, stop), action)
         is_cut = not self._finished and not self._page.text[label.end :].strip(" \t*_`")
         said, fault = ("", Fault.CUT_OFF) if is_cut else (action.name, "")
-        return Candidate(action.name, label.start, label.end, said, fault)
+        return LabelledAction(action.name, label.start, label.end, said, fault)
 
-    def _checked(self, label: PagePart, part: PagePart | None, action: NamedAction | None) -> Candidate:
+    def _checked(self, label: PagePart, part: PagePart | None, action: NamedAction | None) -> LabelledAction:
         """An action, or its fault; ``action``: its name, if it has one."""
         name, language = (action.name, action.fence or "") if action is not None else ("", "")
         missing = Fault.NO_PAYLOAD if name else Fault.NO_ACTION
         if part is None or not part.text.strip():
             at_end = part is None or part.end == len(self._page.text)
             is_cut = not self._finished and at_end
-            return Candidate(name, label.start, label.end, "", Fault.CUT_OFF if is_cut else missing)
+            return LabelledAction(name, label.start, label.end, "", Fault.CUT_OFF if is_cut else missing)
         fault = part.fault
         if not self._finished and not part.closed:
             fault = Fault.CUT_OFF
         elif is_template(part.text, language.lower()):
             fault = Fault.REPEATED
         end = max(part.end, label.end)
-        return Candidate(name, label.start, end, "" if fault else f"{name} {part.text}".strip(), fault)
+        return LabelledAction(name, label.start, end, "" if fault else f"{name} {part.text}".strip(), fault)
 
-    def _implied(self) -> list[Candidate]:
+    def _implied(self) -> list[LabelledAction]:
         """The payload of the only action with such a label, where the answer has no label of an action."""
         labelled = [each for each in self._form.actions if each.label] if isinstance(self._form, NamedForm) else []
-        page, found = self._page, list[Candidate]()
+        page, found = self._page, list[LabelledAction]()
         for action in labelled:
             label = label_at(page, str(action.label), 0, len(page.text))
             if label is not None:
@@ -191,11 +191,11 @@ class _Labelled:
                 found.append(self._checked(PagePart(*label.span()), part, action))
         return found if len(found) == 1 else []
 
-    def _is_example(self, candidate: Candidate) -> bool:
-        if candidate.fault:
+    def _is_example(self, action: LabelledAction) -> bool:
+        if action.fault:
             return False
-        shown = " ".join(candidate.action.split()) in self._examples
-        return shown or repeats(candidate.action) or _CUE.search(self._page.text, 0, candidate.start) is not None
+        shown = " ".join(action.action.split()) in self._examples
+        return shown or repeats(action.action) or _CUE.search(self._page.text, 0, action.start) is not None
 
     @cached_property
     def _examples(self) -> set[str]:

@@ -41,7 +41,7 @@ _TAG = re.compile(rf"<\|?(?:{'|'.join(TAGS)})\|?>", re.IGNORECASE)
 PROSE_LINES = 3
 """Maximum number of lines of prose between a name and its fence."""
 _BARE = re.compile(r"[A-Za-z_][\w.\-]*")
-_ANSWERS = re.compile(r"(?:final[_\-]?)?answer|finish|submit|respond", re.IGNORECASE)
+_FINAL_ANSWER_NAMES = re.compile(r"(?:final[_\-]?)?answer|finish|submit|respond", re.IGNORECASE)
 """Names of actions that a final answer belongs to."""
 _LINE = re.compile(r"[^\n]*\n?")
 _MARK = re.compile(r"[ \t>]*(?=```|~~~)")
@@ -224,7 +224,7 @@ def takes_payload(name: str) -> bool:
 
 def takes_answer(name: str) -> bool:
     """Report whether a final answer is the payload of an action."""
-    return _ANSWERS.fullmatch(name) is not None
+    return _FINAL_ANSWER_NAMES.fullmatch(name) is not None
 
 
 def answer_at(text: str, start: int, stop: int) -> Payload:

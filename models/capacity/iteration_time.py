@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from coevo.configs.rollout.engine_config import EngineConfig, VllmEngineConfig
+from coevo.configs.rollout.rollout_config import EngineConfig, VllmEngineConfig
 from coevo.models.capacity.devices import Device, Machine
 from coevo.models.capacity.model_shape import ModelShape
 

@@ -21,7 +21,6 @@ from coevo.utilities.errors import CoevoError
 from coevo.utilities.line_file import append_line, drop_torn_line
 
 NAME, PATTERN = "calls-{:06}.jsonl", "calls-*.jsonl"
-MILLION = 1_000_000
 Event = Literal["before", "asked", "answered", "paid"]
 """Content of a line: expense of earlier files, a call before it is sent, its answer, or its cost without one."""
 
@@ -51,9 +50,7 @@ class CallExpense:
 
     def money(self, price: PriceConfig | None) -> float:
         """Cost by a price, in its currency; 0 without one."""
-        return (
-            0.0 if price is None else (self.prompt_tokens * price.prompt + self.answer_tokens * price.answer) / MILLION
-        )
+        return 0.0 if price is None else price.of(self.prompt_tokens, self.answer_tokens)
 
     def within(self, budget: BudgetConfig, price: PriceConfig | None) -> bool:
         """Return True if a budget pays for it."""

@@ -21,6 +21,8 @@ from coevo.models.policy.context import TOOLS
 from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.layout import Conversation, Layout, Piece
 from coevo.models.policy.template import render
+from coevo.records.answer_faults import Fault
+from coevo.records.demonstration import Answer
 from coevo.records.message import Message, MessageCall
 from coevo.utilities.errors import CoevoError
 
@@ -35,10 +37,12 @@ class ReadAnswer:
     Attributes:
         message: text and calls.
         reasoning: thinking before the text, which is no part of the message.
+        fault: why the answer could not be read, and its message is what is left of it; empty if it could.
     """
 
     message: Message
     reasoning: str
+    fault: str = ""
 
 
 class MessagePrompts:
@@ -110,28 +114,32 @@ class MessagePrompts:
     def read(self, text: str, tools: str, called: bool = True) -> ReadAnswer:
         """The message in an answer.
 
-        Calls are read only if each of them fits a tool; otherwise the answer is text.
+        Calls are read only if each of them fits a tool; otherwise the answer is text, with a fault.
 
         Args:
             text: the answer, as decoded.
             tools: tools that its prompt declares.
             called: False if the client wants no calls.
         """
-        spoken = without_thinking(text, self._thinks(tools)).text
+        outside = without_thinking(text, self._thinks(tools))
+        spoken = outside.text
         reasoning = text[: len(text) - len(spoken)].strip() if text.endswith(spoken) else ""
-        found = self._calls(spoken, json.loads(tools)) if called else None
-        if found is None:
-            return ReadAnswer(Message.answer(spoken), reasoning)
-        return ReadAnswer(Message.answer(spoken[: found[0]], found[1]), reasoning)
+        found = self._calls(spoken, json.loads(tools)) if called else ""
+        if not isinstance(found, str):
+            return ReadAnswer(Message.answer(spoken[: found[0]], found[1]), reasoning)
+        silent = Fault.CUT_OFF_THINKING if outside.thinking else "" if spoken.strip() else Fault.NO_ACTION
+        return ReadAnswer(Message.answer(spoken), reasoning, found or silent)
 
-    def _calls(self, text: str, tools: Sequence[Mapping[str, Any]]) -> tuple[int, tuple[MessageCall, ...]] | None:
-        """Beginning of the first call, and all calls; None if there is none, or one that fits no tool."""
+    def _calls(self, text: str, tools: Sequence[Mapping[str, Any]]) -> tuple[int, tuple[MessageCall, ...]] | str:
+        """Beginning of the first call, and all calls; the fault of the first that fits no tool, empty without calls."""
         found = calls(text) if tools else []
-        answers = [None if each.call is None else answer_of(each.call, tools, "") for each in found]
-        actions = [answer.action for answer in answers if answer is not None and answer.action]
-        if not found or len(actions) < len(found):
-            return None
-        read = [json.loads(action) for action in actions]
+        if not found:
+            return ""
+        unread = Answer("", "", Fault.MALFORMED_CALL)
+        answers = [unread if each.call is None else answer_of(each.call, tools, "") for each in found]
+        if faults := [answer.fault for answer in answers if not answer.action]:
+            return str(faults[0])
+        read = [json.loads(answer.action) for answer in answers]
         arguments = [json.dumps(each["arguments"], ensure_ascii=False) for each in read]
         made = [
             MessageCall.of(each["name"], text, f"call_{token_hex(12)}")

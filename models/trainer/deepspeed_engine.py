@@ -8,8 +8,7 @@ import deepspeed
 import torch
 from torch import Tensor, nn
 
-from coevo.configs.update.deepspeed import DeepSpeedConfig
-from coevo.configs.update.update_config import OptimizerConfig, UpdateConfig
+from coevo.configs.update.update_config import DeepSpeedConfig, OptimizerConfig, UpdateConfig
 from coevo.models.trainer import ranks
 from coevo.models.trainer.packing import PACKINGS, Packed
 from coevo.models.trainer.update_batch import Batch

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from coevo.configs.update.deepspeed import DeepSpeedConfig
+from coevo.configs.update.update_config import DeepSpeedConfig
 from coevo.models.trainer import deepspeed_engine as deep
 from coevo.models.trainer.checkpoint import load_policy
 from coevo.models.trainer.packed_forward import PolicyForward

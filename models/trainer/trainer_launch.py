@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from coevo.configs.update.deepspeed import DeepSpeedConfig, hosts_of
+from coevo.configs.update.update_config import DeepSpeedConfig, hosts_of
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.processes import UTF8
 

@@ -44,7 +44,7 @@ TRANSIENT = (408, 409, 425)
 """Status below ``BROKEN`` of a request that may be sent again."""
 PERMANENT = (401, 402, 403, 404, 405, 410)
 """Status that every other question would have too."""
-LONGEST_PAUSE = 86_400.0
+MAX_PAUSE_S = 86_400.0
 """Most seconds that an endpoint is believed to ask for."""
 _QUOTA = re.compile(r"billing|payment_required|insufficient_(?:quota|balance|credits|funds)", re.IGNORECASE)
 _NO_MODEL = re.compile(
@@ -150,7 +150,7 @@ def pause_of(headers: Mapping[str, str]) -> float:
         except ValueError:
             seconds = _until(said, headers.get("date", ""))
         if math.isfinite(seconds) and seconds > 0:
-            return min(seconds, LONGEST_PAUSE)
+            return min(seconds, MAX_PAUSE_S)
     return 0.0
 
 

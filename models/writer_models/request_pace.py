@@ -18,7 +18,7 @@ PROBE = 0.3
 """Part of this pause after which an endpoint that has refused is asked again."""
 JITTER = 0.1
 """Largest part of a pause that is added at random: several runs at one endpoint would come back together."""
-BACKOFF, LONGEST_BACKOFF = 0.5, 8.0
+BACKOFF_S, MAX_BACKOFF_S = 0.5, 8.0
 """Seconds before a failed request is sent again: at first, doubled each time, and at most."""
 
 
@@ -95,7 +95,7 @@ class Pace:
 
 def backoff(repeats: int) -> float:
     """Seconds before a request is sent again that has failed so many times since."""
-    return jittered(min(BACKOFF * 2.0**repeats, LONGEST_BACKOFF))
+    return jittered(min(BACKOFF_S * 2.0**repeats, MAX_BACKOFF_S))
 
 
 def jittered(seconds: float) -> float:

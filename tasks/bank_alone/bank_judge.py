@@ -97,7 +97,7 @@ def require_rewards(rewards: object) -> None:
     raise CoevoError(f"rewards = {shortened(rewards)}: are no bounds: write (lowest, highest), such as (0, 1)")
 
 
-MOST_REPLAYS = 1000
+MAX_REPLAYS = 1000
 """Most draws of a revision, so that no two revisions share one."""
 
 
@@ -115,8 +115,8 @@ class BankJudge:
     rewards: tuple[float, float]
 
     def __post_init__(self) -> None:
-        if type(self.replays) is not int or not 1 <= self.replays <= MOST_REPLAYS:
-            raise CoevoError(f"replays = {shortened(self.replays)}: write a whole number from 1 to {MOST_REPLAYS}")
+        if type(self.replays) is not int or not 1 <= self.replays <= MAX_REPLAYS:
+            raise CoevoError(f"replays = {shortened(self.replays)}: write a whole number from 1 to {MAX_REPLAYS}")
         if not isinstance(self.confidence, float) or not 0.5 < self.confidence < 1:
             raise CoevoError(f"confidence = {shortened(self.confidence)}: write a number above 0.5 and below 1")
         require_rewards(self.rewards)
@@ -144,7 +144,7 @@ class BankJudge:
 
     def _played(self, now: BankContent) -> CheckedReplay:
         # Measurements of a lesson are pooled, so each revision needs draws of its own.
-        return CheckedReplay(self.replay, now.index, (now.revision.number + 1) * MOST_REPLAYS, self.rewards)
+        return CheckedReplay(self.replay, now.index, (now.revision.number + 1) * MAX_REPLAYS, self.rewards)
 
     @property
     def _span(self) -> float:

@@ -89,7 +89,7 @@ def _similar(entries: Sequence[Entry]) -> Iterator[tuple[Entry, Entry, float]]:
         before.append(entry)
 
 
-MOST_RESULTS = 1000
+MAX_RESULTS = 1000
 """Most entries that a query returns."""
 
 
@@ -145,7 +145,7 @@ class Retriever:
 
 
 class BankReader(Retriever):
-    """A revision of a bank, read-only (``StandaloneBank.at``).
+    """A revision of a bank, read-only (``BankHistory.at``).
 
     Args:
         content: of the revision.
@@ -226,5 +226,5 @@ def require_k(k: object) -> None:
     Raises:
         CoevoError: it is not.
     """
-    if type(k) is not int or not 0 <= k <= MOST_RESULTS:
-        raise CoevoError(f"k = {shortened(k)}: is no number of results: write a whole number from 0 to {MOST_RESULTS}")
+    if type(k) is not int or not 0 <= k <= MAX_RESULTS:
+        raise CoevoError(f"k = {shortened(k)}: is no number of results: write a whole number from 0 to {MAX_RESULTS}")

@@ -24,7 +24,7 @@ class BankRevision:
 
     Attributes:
         number: counted from 0, the empty bank.
-        action: method of ``StandaloneBank`` that made it; ``create`` for the empty bank.
+        action: method of ``StandaloneBank`` that made it, or ``rollback``; ``create`` for the empty bank.
         note: outcome in a few words.
         versions: Lance version of each table.
         tables: content hash of each table.

@@ -23,7 +23,7 @@ TABLES, REVISIONS, TRAJECTORIES, LOCK = "tables", "revisions", "trajectories", "
 """Contents of the directory."""
 
 
-MOST_WAITING = 1000
+MAX_WAITING = 1000
 """Most lessons that wait to be judged, and most trajectories that wait for a writer: each revision names them all."""
 
 

@@ -18,7 +18,7 @@ from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
 from coevo.configs.base import Config
 from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
-from coevo.memory.validate import MOST_SOURCES, shortened, vet
+from coevo.memory.validate import MAX_SOURCES, shortened, vet
 from coevo.memory.writers.writer import Ask, AskFunction, Evidence, Reject, writer_of
 from coevo.models.writer_models.writer_model import WriterModel
 from coevo.records.entry import Entry, entry_id, rescoped
@@ -184,7 +184,7 @@ def _by_function(
     writer: WriterFunction, group: Sequence[ChatTrajectory], scope: str, now: BankContent
 ) -> Iterator[Entry]:
     memory = Retriever(now.index.over(_visible(now, scope), now.stats))
-    sources = tuple(each.id for each in group)[-MOST_SOURCES:]
+    sources = tuple(each.id for each in group)[-MAX_SOURCES:]
     for entry in read_lessons(writer(tuple(group), memory), scope, now.revision.number + 1):
         yield replace(entry, sources=sources)
 

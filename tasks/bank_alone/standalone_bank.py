@@ -21,7 +21,7 @@ from coevo.memory.validate import shortened
 from coevo.records.entry import Entry
 from coevo.tasks.bank_alone.bank_reader import BankContent, BankReader, active_entry, require_k
 from coevo.tasks.bank_alone.bank_revisions import BankRevision
-from coevo.tasks.bank_alone.bank_store import MOST_WAITING, BankFullError, BankStore, UndecidedItems, WaitingQuota
+from coevo.tasks.bank_alone.bank_store import MAX_WAITING, BankFullError, BankStore, UndecidedItems, WaitingQuota
 from coevo.tasks.bank_alone.chat_trajectory import ChatTrajectory, checked_trajectory
 from coevo.tasks.bank_alone.new_lesson import LessonText, ScopeName, read_lessons
 from coevo.utilities.errors import CoevoError, counted, unknown
@@ -62,6 +62,60 @@ def open_bank(path: Path | str, retrieval: str = "tfidf", k: int = 8) -> "Standa
     return StandaloneBank(Path(path), RETRIEVALS[retrieval].model_validate({"type": retrieval, "k": k}))
 
 
+class BankHistory:
+    """The revisions of a bank: list, read, compare, return to one, and remove old ones.
+
+    Args:
+        store: the directory of the bank.
+    """
+
+    def __init__(self, store: BankStore) -> None:
+        self._store = store
+
+    def log(self) -> list[BankRevision]:
+        """All revisions that are kept, the oldest first."""
+        numbers = range(self._store.revisions.first(), self._store.newest().revision.number + 1)
+        return [self._store.revisions.read(number) for number in numbers]
+
+    def prune(self, keep: int) -> int:
+        """Remove all but the last revisions from the disk, with the trajectories that only they need.
+
+        Args:
+            keep: number of revisions that stay, at least 1.
+
+        Returns:
+            Number of the oldest revision that is left.
+
+        Raises:
+            CoevoError: the number is not acceptable, or a kept revision is damaged; nothing was removed.
+        """
+        if type(keep) is not int or keep < 1:
+            raise CoevoError(f"keep = {shortened(keep)}: write a number of revisions, 1 or more")
+        with self._store.writing() as now:
+            return self._store.prune(now, keep)
+
+    def at(self, revision: int) -> BankReader:
+        """The bank as it was at a revision, read-only.
+
+        Raises:
+            CoevoError: there is no such revision, or its tables are damaged.
+        """
+        return BankReader(self._store.read(revision))
+
+    def diff(self, old: int, new: int) -> BankDiff:
+        """Entries that were added, edited and retired between two revisions; errors are those of ``at``."""
+        return diff(self._store.read(old).view.rows(), self._store.read(new).view.rows())
+
+    def rollback(self, revision: int) -> None:
+        """Return to the content of a revision, candidates and measurements included, as a new revision.
+
+        Raises:
+            CoevoError: there is no such revision, or its tables are damaged.
+        """
+        with self._store.writing() as now:
+            self._store.roll_back(now, self._store.read(revision).revision)
+
+
 class StandaloneBank(BankReader):
     """A bank that agents of any kind read and improve, see ``open_bank``.
 
@@ -71,10 +125,14 @@ class StandaloneBank(BankReader):
     Args:
         path: directory of the bank.
         config: of retrieval.
+
+    Attributes:
+        history: its revisions.
     """
 
     def __init__(self, path: Path, config: AnyRetrievalConfig) -> None:
         self._store = BankStore(path, config)
+        self.history = BankHistory(self._store)
         super().__init__(self._store.newest())
 
     def propose(
@@ -211,8 +269,8 @@ class StandaloneBank(BankReader):
             if quota is not None:
                 scopes = [*self._store.scopes_of(waiting), *(str(each.scope) for each in checked)]
                 quota.require(scopes, "trajectories")
-            if len(waiting) + len(checked) > MOST_WAITING:
-                raise BankFullError(f"more than {MOST_WAITING} trajectories would wait: call write first")
+            if len(waiting) + len(checked) > MAX_WAITING:
+                raise BankFullError(f"more than {MAX_WAITING} trajectories would wait: call write first")
             names = self._store.trajectories.write(now.revision.number + 1, checked)
             change, note = BankChange(stats=_counted(now.stats, episodes)), counted(len(names), "new attempt")
             self._store.commit(now, "record", note, change, UndecidedItems(trajectories=(*waiting, *names)))
@@ -275,49 +333,6 @@ class StandaloneBank(BankReader):
             change = BankChange((replace(found, retired=number),), operations=(said,))
             self._store.commit(now, "retire", f"{found.id}: {said.reason}", change)
 
-    def log(self) -> list[BankRevision]:
-        """All revisions that are kept, the oldest first."""
-        numbers = range(self._store.revisions.first(), self._store.newest().revision.number + 1)
-        return [self._store.revisions.read(number) for number in numbers]
-
-    def prune(self, keep: int) -> int:
-        """Remove all but the last revisions from the disk, with the trajectories that only they need.
-
-        Args:
-            keep: number of revisions that stay, at least 1.
-
-        Returns:
-            Number of the oldest revision that is left.
-
-        Raises:
-            CoevoError: the number is not acceptable, or a kept revision is damaged; nothing was removed.
-        """
-        if type(keep) is not int or keep < 1:
-            raise CoevoError(f"keep = {shortened(keep)}: write a number of revisions, 1 or more")
-        with self._store.writing() as now:
-            return self._store.prune(now, keep)
-
-    def at(self, revision: int) -> BankReader:
-        """The bank as it was at a revision, read-only.
-
-        Raises:
-            CoevoError: there is no such revision, or its tables are damaged.
-        """
-        return BankReader(self._store.read(revision))
-
-    def diff(self, old: int, new: int) -> BankDiff:
-        """Entries that were added, edited and retired between two revisions; errors are those of ``at``."""
-        return diff(self._store.read(old).view.rows(), self._store.read(new).view.rows())
-
-    def rollback(self, revision: int) -> None:
-        """Return to the content of a revision, candidates and measurements included, as a new revision.
-
-        Raises:
-            CoevoError: there is no such revision, or its tables are damaged.
-        """
-        with self._store.writing() as now:
-            self._store.roll_back(now, self._store.read(revision).revision)
-
     def _now(self) -> BankContent:
         return self._store.newest()
 
@@ -340,8 +355,8 @@ class StandaloneBank(BankReader):
         fresh = [entry for entry in lessons if entry.id not in waits]
         if fresh and quota is not None:
             quota.require([entry.scope for entry in (*waiting, *fresh)], "candidates")
-        if len(waiting) + len(fresh) > MOST_WAITING:
-            raise BankFullError(f"more than {MOST_WAITING} candidates would wait: call learn first")
+        if len(waiting) + len(fresh) > MAX_WAITING:
+            raise BankFullError(f"more than {MAX_WAITING} candidates would wait: call learn first")
         return fresh
 
 

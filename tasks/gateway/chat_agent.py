@@ -17,6 +17,7 @@ from coevo.memory.retrieval.index import Index
 from coevo.models.engines.requests import Engine, Request, completions_of, ends_of
 from coevo.models.policy.context import Context
 from coevo.models.policy.message_prompts import MessagePrompts
+from coevo.records.answer_faults import Fault
 from coevo.records.draws import Key, extend, key
 from coevo.records.entry import Entry
 from coevo.records.episode import Completion
@@ -72,12 +73,14 @@ class ChatAnswer:
         reasoning: thinking before it.
         reason: why it ends: ``stop``, ``length``, or ``tool_calls``.
         stop: the text of ``ChatRequest.stop`` that ended it; empty if none did.
+        fault: why it could not be read whole (``Fault``); empty if it could.
     """
 
     turn: DrawnTurn
     reasoning: str
     reason: str
     stop: str
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +151,10 @@ class ChatAgent:
         root = extend(self._root, session.name, digest, *(() if asked.seed is None else ("seed", asked.seed)))
         first = session.repeated(str(root), asked.count)
         requests = [
-            Request(prompted.prompt_ids, extend(root, first + each), session.group or session.name)
+            Request(prompted.prompt_ids, extend(root, first + each), session.group or session.name or digest)
             for each in range(asked.count)
         ]
-        with session.drawing(asked.count):
+        with session.drawing(prompted.asked, asked.count):
             drawn = await asyncio.gather(*map(asyncio.wrap_future, self._queue.submit(requests)))
         if not session.open:
             raise OverError(f"session {session.name} ended while this answer was drawn: open one of another name")
@@ -214,9 +217,11 @@ class ChatAgent:
     ) -> ChatAnswer:
         completion, stop = self._cut(completion, asked)
         read = self._prompts.read(completion.text, asked.tools, asked.calls)
-        turn = session.tree.add(prompted.asked, completion, read.message)
+        turn = session.keep(prompted.asked, completion, read.message)
         ended = "stop" if completion.finished or stop else "length"
-        return ChatAnswer(turn, read.reasoning, "tool_calls" if read.message.calls else ended, stop)
+        reason = "tool_calls" if read.message.calls else ended
+        fault = read.fault or (Fault.CUT_OFF if reason == "length" else "")
+        return ChatAnswer(turn, read.reasoning, reason, stop, fault)
 
     def _cut(self, completion: Completion, asked: ChatRequest) -> tuple[Completion, str]:
         """The completion up to the limit of the request or its first stop, and that stop; tokens behind it are dropped.

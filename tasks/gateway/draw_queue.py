@@ -6,6 +6,7 @@ Servers take single prompts from many threads at once (``Engine.generate``).
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import NamedTuple
@@ -28,13 +29,16 @@ class DrawQueue:
     """Thread-safe access to an engine, in the order of the requests.
 
     Args:
-        engine: the engine, which nothing else uses meanwhile.
+        engine: the engine.
         rows: maximum prompts of a batch.
         threads: threads that ask the engine.
+        turn: held while the engine draws, if something else uses it as well.
     """
 
-    def __init__(self, engine: Engine, rows: int, threads: int = 1) -> None:
-        self._engine, self._rows = engine, rows
+    def __init__(
+        self, engine: Engine, rows: int, threads: int = 1, turn: AbstractContextManager[object] | None = None
+    ) -> None:
+        self._engine, self._rows, self._turn = engine, rows, turn or nullcontext()
         self._waiting: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._threads = [Thread(target=self._work, daemon=True, name=f"draw-{each}") for each in range(threads)]
         for thread in self._threads:
@@ -57,7 +61,8 @@ class DrawQueue:
     def _work(self) -> None:
         while (first := self._waiting.get()) is not None:
             batch, ended = self._batch(first)
-            _answer(self._engine, batch)
+            with self._turn:
+                _answer(self._engine, batch)
             if ended:
                 return
 

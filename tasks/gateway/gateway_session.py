@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Lock
 from time import monotonic
 from typing import Literal, NamedTuple
 
 from coevo.lineage.names import RUN
+from coevo.records.episode import Completion
+from coevo.records.message import Message
 from coevo.tasks.gateway.session_store import (
     Ended,
     Mode,
@@ -22,12 +25,17 @@ from coevo.tasks.gateway.session_store import (
     SessionTask,
     turn_records,
 )
-from coevo.tasks.gateway.session_tree import SessionTree
+from coevo.tasks.gateway.session_tree import AskedPrompt, DrawnTurn, SessionTree
 from coevo.tasks.play.retrieve import Experience
 from coevo.utilities.errors import CoevoError, counted
 
 ANSWERS = 10_000
 """Maximum answers of a session."""
+ASKED_BYTES = 256
+"""Bytes that a prompt takes whose answers are counted."""
+MIB = 2**20
+SESSION_BYTES = 64 * MIB
+"""Maximum bytes of a session, by default."""
 
 
 class OverError(CoevoError):
@@ -36,6 +44,59 @@ class OverError(CoevoError):
 
 class FullError(CoevoError):
     """There are as many sessions, or answers, as the gateway may hold."""
+
+
+class MemoryBound:
+    """Bytes that sessions take, within a bound.
+
+    Args:
+        most: the bound, in bytes.
+        full: what is full and what to do, if it is reached.
+        outer: another bound within which these bytes are.
+
+    Attributes:
+        used: bytes.
+    """
+
+    def __init__(self, most: int, full: str, outer: "MemoryBound | None" = None) -> None:
+        self._most, self._full, self._outer = most, full, outer
+        self._counting = Lock()
+        self.used = 0
+
+    def check(self, more: int = 0) -> None:
+        """Check that there is room for more bytes.
+
+        Raises:
+            FullError: there is not.
+        """
+        if self.used + more > self._most:
+            raise FullError(f"{self._full}: at most {self._most / MIB:g} MiB")
+        if self._outer is not None:
+            self._outer.check(more)
+
+    def take(self, more: int) -> None:
+        """Count bytes if there is room.
+
+        Raises:
+            FullError: there is not.
+        """
+        self.check(more)
+        self.add(more)
+
+    def add(self, more: int) -> None:
+        """Count bytes that are there already; a negative number frees them."""
+        with self._counting:  # a thread that keeps a session frees its bytes
+            self.used += more
+            outer = self._outer
+        if outer is not None:
+            outer.add(more)
+
+    def leave(self) -> None:
+        """Free these bytes in the outer bound, which counts them no longer."""
+        with self._counting:
+            used, outer, self._outer = self.used, self._outer, None
+        if outer is not None:
+            outer.add(-used)
 
 
 @dataclass(eq=False)
@@ -50,6 +111,7 @@ class GatewaySession:
         tree: its answers.
         experience: retrieval for it; None before its first prompt.
         used: time of its latest request, in seconds of a clock that only moves forward.
+        memory: bytes that its answers take.
         open: False once it has an outcome.
         waiting: number of its answers that are being drawn.
     """
@@ -61,24 +123,34 @@ class GatewaySession:
     tree: SessionTree = field(default_factory=SessionTree)
     experience: Experience | None = None
     used: float = field(default_factory=monotonic)
+    memory: MemoryBound = field(default_factory=lambda: MemoryBound(SESSION_BYTES, "the session is full"))
     open: bool = True
     waiting: int = 0
     _asked: Counter[str] = field(default_factory=Counter)
 
     @contextmanager
-    def drawing(self, count: int) -> Iterator[None]:
-        """Draw answers of a request within the block; the session is not abandoned meanwhile.
+    def drawing(self, asked: AskedPrompt, count: int) -> Iterator[None]:
+        """Draw answers of a request within the block, which reserves memory; the session is not abandoned meanwhile.
 
         Raises:
-            FullError: as ``check_room``.
+            FullError: as ``check_room``, or there is no memory for the request.
         """
         self.check_room(count)
+        size = count * asked.bytes
+        self.memory.take(size)
         self.waiting += count
         try:
             yield
         finally:
+            self.memory.add(-size)
             self.waiting -= count
             self.used = monotonic()
+
+    def keep(self, asked: AskedPrompt, completion: Completion, answer: Message) -> DrawnTurn:
+        """Add an answer that was drawn."""
+        turn = self.tree.add(asked, completion, answer)
+        self.memory.add(turn.bytes)
+        return turn
 
     def check_room(self, count: int) -> None:
         """Check that it may have more answers.
@@ -98,6 +170,8 @@ class GatewaySession:
 
     def repeated(self, prompt: str, count: int) -> int:
         """Number of answers to a prompt that were asked for before; ``count`` more are now."""
+        if prompt not in self._asked:
+            self.memory.take(ASKED_BYTES)
         before = self._asked[prompt]
         self._asked[prompt] += count
         return before
@@ -110,10 +184,14 @@ class SessionLimits:
     Attributes:
         sessions: maximum number of open sessions.
         idle: seconds without a request after which a session is abandoned.
+        memory: maximum bytes that all open sessions take.
+        each: maximum bytes that one of them takes.
     """
 
     sessions: int = 4096
     idle: float = 3600.0
+    memory: int = 768 * MIB
+    each: int = SESSION_BYTES
 
 
 class _Closing(NamedTuple):
@@ -139,6 +217,7 @@ class Sessions:
         self.mode, self.policy, self.bank = mode, policy, bank
         self._open: dict[str, GatewaySession] = {}
         self._closing: dict[str, _Closing] = {}
+        self._memory = MemoryBound(limits.memory, "the open sessions are full: report outcomes, or raise --max-memory")
 
     def open(
         self, name: str, mode: Mode | None = None, group: str = "", task: SessionTask | None = None
@@ -155,26 +234,28 @@ class Sessions:
             raise _over(name, closing.end)
         if name in self._open:
             return self._same(self._open[name], mode, group, task)
-        if not RUN.fullmatch(name):
-            raise CoevoError(f"{name[:40]!r} cannot name a session: use letters, digits, '.', '_' and '-', at most 100")
+        check_name(name)
         if name in self._store.ended:
             raise _over(name, self._store.ended[name])
         self.expire()
         if len(self._open) >= self._limits.sessions:
             raise FullError(f"{counted(len(self._open), 'session')} are open: report outcomes, or raise --max-sessions")
-        session = GatewaySession(name, mode or self.mode, group, task or SessionTask())
+        self._memory.check()
+        bound = MemoryBound(self._limits.each, f"session {name} is full: report its outcome", self._memory)
+        session = GatewaySession(name, mode or self.mode, group, task or SessionTask(), memory=bound)
         self._store.opened(name, session.mode)
         self._open[name] = session
         return session
 
-    def use(self, name: str, count: int = 1) -> GatewaySession:
-        """The session of a name, for one more request of ``count`` answers.
+    def use(self, name: str, count: int = 1, task: SessionTask | None = None) -> GatewaySession:
+        """The session of a name, for one more request of ``count`` answers; ``task`` if the request names one.
 
         Raises:
             CoevoError: as ``open``, or it has too many answers.
         """
-        session = self.open(name)
+        session = self.open(name, task=task)
         session.check_room(count)
+        session.memory.check()
         session.used = monotonic()
         return session
 
@@ -240,6 +321,7 @@ class Sessions:
         def keep() -> Ended:
             try:
                 kept.set_result(self._store.keep(record))
+                session.memory.leave()
             except BaseException as error:  # noqa: BLE001  (whoever waits for the end gets it)
                 session.open = True
                 self._open[session.name] = session
@@ -254,6 +336,16 @@ class Sessions:
         if given != (session.mode, session.group, session.task):
             raise CoevoError(f"session {session.name} is open with another mode, group or task: choose another name")
         return session
+
+
+def check_name(name: str) -> None:
+    """Check that a session can have a name.
+
+    Raises:
+        CoevoError: it cannot.
+    """
+    if not RUN.fullmatch(name):
+        raise CoevoError(f"{name[:40]!r} cannot name a session: use letters, digits, '.', '_' and '-', at most 100")
 
 
 def _over(name: str, ended: Ended) -> OverError:

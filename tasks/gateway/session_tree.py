@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from sys import getsizeof
 from typing import NamedTuple
 
 from coevo.records.episode import Completion
@@ -17,6 +18,8 @@ from coevo.records.message import Message
 
 IDS, LOGPROBS = "I", "d"
 """Types of the arrays of token ids and of log-probs."""
+TURN_BYTES = 2048
+"""Bytes that a turn takes in addition to its texts and numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +58,12 @@ class DrawnTurn:
         return (*history_ids(self.parent), *self.added)
 
     @property
+    def bytes(self) -> int:
+        """Bytes of memory that the answer takes; texts count twice, since retrieval keeps its queries."""
+        numbers = sum(each.itemsize * len(each) for each in (self.token_ids, self.logprobs))
+        return _asked_bytes(self.messages, self.added) + 2 * _text_bytes(self.answer) + numbers
+
+    @property
     def held(self) -> tuple[str, ...]:
         """Ids of all entries that the prompt shows, in the order in which they were first shown."""
         return tuple(name for turn in path_to(self) for name in turn.entries)
@@ -87,6 +96,11 @@ class AskedPrompt(NamedTuple):
     entries: tuple[str, ...]
     added: Sequence[int]
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of memory that an answer takes, without the answer itself."""
+        return _asked_bytes(self.match.rest, self.added)
+
 
 class SessionTree:
     """Answers of a session, in the order in which they were drawn."""
@@ -97,6 +111,7 @@ class SessionTree:
         """Answers by parent, tools, and a hash of the messages between: a search hashes each message once."""
         self._continued: set[int] = set()
         self._branches = 0
+        self._tools: dict[str, str] = {}
 
     def match(self, messages: Sequence[Message], tools: str) -> HistoryMatch:
         """Find the longest path of answers that a history repeats; of equal answers to one prompt, the first."""
@@ -108,7 +123,7 @@ class SessionTree:
 
     def add(self, asked: AskedPrompt, completion: Completion, answer: Message) -> DrawnTurn:
         """Add an answer that was drawn."""
-        (parent, rest), tools = asked.match, asked.tools
+        (parent, rest), tools = asked.match, self._tools.setdefault(asked.tools, asked.tools)
         turn = DrawnTurn(
             number=len(self.turns),
             branch=self._branch(parent),
@@ -164,6 +179,17 @@ def history_ids(turn: DrawnTurn | None) -> tuple[int, ...]:
         ids.extend(each.added)
         ids.extend(each.token_ids)
     return tuple(ids)
+
+
+def _asked_bytes(messages: Sequence[Message], added: Sequence[int]) -> int:
+    return TURN_BYTES + 2 * sum(map(_text_bytes, messages)) + array(IDS).itemsize * len(added)
+
+
+def _text_bytes(message: Message) -> int:
+    """Bytes of memory that the texts of a message take."""
+    return sum(
+        map(getsizeof, (message.text, *(text for each in message.calls for text in (each.name, each.arguments))))
+    )
 
 
 def _key(parent: DrawnTurn | None, tools: str, told: bytes) -> tuple[object, ...]:

@@ -2,6 +2,12 @@
 
 A group of N episodes per task is played under one retrieved context (CoEvo-RL Eq. 5).
 
+Candidates on trial within the rollout budget (``bank.admission.type: within-group``): source tasks of candidates
+replace some of the newly drawn tasks, and half of each such group plays with the candidate. In the update an episode is
+compared with those of its own half only (``group_name``), which had the same context. A harmful candidate therefore
+teaches the policy nothing about actions that its reader took because of it, and each half's baseline is the mean of
+that half.
+
 ``play`` does not change the run, so it may run beside an update; ``measured`` may create clusters.
 """
 
@@ -10,18 +16,21 @@ from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
+from coevo.configs.bank.admission_config import WithinGroupAdmissionConfig
 from coevo.configs.bank.retrieval_config import AnyRetrievalConfig
 from coevo.memory.retrieval.index import Hit
+from coevo.memory.trials import OnTrial, revisited
 from coevo.records.draws import extend
 from coevo.records.entry import Entry
 from coevo.records.episode import UNSTAMPED, Episode, played
 from coevo.records.metric_names import CUT
 from coevo.records.task import Task
+from coevo.tasks.iteration.paired_replay import in_force
 from coevo.tasks.pending_revision import PlayedBatch, Position
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.retrieve import NOTHING, Experience, Retrieved, assign_clusters, link_answers, sees
-from coevo.tasks.play.slots import RolloutPlan
-from coevo.tasks.play.treatment_groups import TaskBatch
+from coevo.tasks.play.treatment_groups import TaskBatch, TreatmentGroups
+from coevo.tasks.play.vectorised_environments import RolloutPlan
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name
 
@@ -36,7 +45,7 @@ def play(session: Session, at: Position, batch: TaskBatch, seen: Experience) -> 
     return session.parts.player.play([_attempt(session, at, *each) for each in shown])
 
 
-def play_slots(session: Session, turns: int, seen: Experience) -> list[Episode]:
+def play_vectorised(session: Session, turns: int, seen: Experience) -> list[Episode]:
     """So many turns of each parallel environment; parts of episodes in the order (slot, time)."""
 
     def fresh(slot: int, number: int) -> Attempt:
@@ -47,7 +56,8 @@ def play_slots(session: Session, turns: int, seen: Experience) -> list[Episode]:
     def show(attempt: Attempt) -> Attempt:
         return replace(attempt, entries=seen.of_task(attempt.task), recall=partial(seen.of_step, attempt.task))
 
-    return session.slots.play(session.parts.player, RolloutPlan(session.config.rollout.tasks, turns, fresh, show))
+    plan = RolloutPlan(session.config.rollout.tasks, turns, fresh, show)
+    return session.environments.play(session.parts.player, plan)
 
 
 def ids_of(session: Session, at: Position, tasks: Sequence[Task]) -> list[str]:
@@ -200,3 +210,36 @@ def _hits(answers: Iterable[list[Hit]]) -> float:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
+
+
+def with_revisited(session: Session, drawn: Sequence[Task]) -> list[Task]:
+    """The batch with source tasks of candidates on trial in place of the last drawn tasks."""
+    again = [task for _, task in _chosen(session).values()]
+    names = {task.id for task in again}
+    rest = sorted(drawn, key=lambda task: task.id in names)
+    return [*again, *rest[: len(drawn) - len(again)]]
+
+
+def treatment_groups(session: Session) -> TreatmentGroups | None:
+    """The candidates that this iteration's groups try; None if there is none."""
+    bank, chosen = session.config.bank, {name: trial for name, (trial, _) in _chosen(session).items()}
+    if bank is None or not chosen:
+        return None
+    # Each is searched by itself: together, several candidates would take the few places from each other.
+    tried = {trial.entry.id: trial.entry for trial in chosen.values()}
+    found = {name: session.recall(session.index_with([entry])) for name, entry in tried.items()}
+    return TreatmentGroups(chosen, found, bank.retrieval, session.config.rollout.group_size)
+
+
+def _chosen(session: Session) -> dict[str, tuple[OnTrial, Task]]:
+    config = trial_config(session)
+    if config is None or not session.due.bank() or not session.due.is_warm():
+        return {}
+    trials = [replace(trial, tasks=tuple(in_force(session, trial.tasks))) for trial in session.bank.trials]
+    return revisited(trials, round(config.revisit * session.config.rollout.tasks))
+
+
+def trial_config(session: Session) -> WithinGroupAdmissionConfig | None:
+    """Settings of trials within groups; None where the run's admission is another one."""
+    bank = session.config.bank
+    return bank.admission if bank is not None and isinstance(bank.admission, WithinGroupAdmissionConfig) else None

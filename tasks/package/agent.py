@@ -5,7 +5,7 @@ agent, turn by turn, has the same outcomes as in the process of ``coevo evaluate
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from coevo.models.engines.requests import Request
@@ -69,6 +69,7 @@ class AgentReply:
         over: reason if the episode is over, in one line: unusable answers in a row (``context.invalid_limit``), or a
             prompt that is too long, which gets no answer; empty otherwise.
         no_lesson: reason why no lesson of the task's own pool is shown, in one line; empty if some are.
+        logprobs: text and log-probability of each drawn token; None if they were not asked for.
     """
 
     text: str
@@ -76,6 +77,7 @@ class AgentReply:
     shown: tuple[Entry, ...]
     over: str = ""
     no_lesson: str = ""
+    logprobs: tuple[tuple[str, float], ...] | None = None
 
     @property
     def fault(self) -> str:
@@ -84,20 +86,26 @@ class AgentReply:
 
     def row(self) -> dict[str, Any]:
         """The answer as JSON values, see ``coevo.tasks.package.signature``."""
+        tokens = [{"token": text, "logprob": logprob} for text, logprob in self.logprobs or ()]
         return {
             "text": self.text,
             "thought": self.answer.thought,
             "action": self.answer.action,
-            "valid": not self.fault,
+            "parsed": not self.fault,
             "fault": str(self.fault),
             "over": self.over,
             "no_lesson": self.no_lesson,
             "retrieved": [{"id": entry.id, "strategy": entry.strategy} for entry in self.shown],
-        }
+        } | ({} if self.logprobs is None else {"logprobs": tokens})
 
 
 class Agent:
-    """Agent with the policy and the bank of a package."""
+    """Agent with the policy and the bank of a package.
+
+    Attributes:
+        seed: seed of the package's run.
+        engine: engine that draws its answers.
+    """
 
     def __init__(self, package: Package) -> None:
         config, policy = package.config, package.policy()
@@ -107,12 +115,17 @@ class Agent:
         self._lacking = None if self._index is None or bank is None else Lacking(self._index, bank.key)
         self._closed = "the agent has no bank" if bank is None else "the bank is not shown yet (bank.retrieval)"
         self._context = Context(config.context, policy.tokenizer)
-        self._engine = embedded_engine(policy, config.rollout)
+        self.engine = embedded_engine(policy, config.rollout)
 
-    def answer(self, asked: Sequence[TurnRequest], seed: int) -> list[AgentReply]:
+    def answer(self, asked: Sequence[TurnRequest], seed: int, logprobs: bool = False) -> list[AgentReply]:
         """Answer one turn each, as one batch; equal turns with equal seeds get equal answers.
 
         A prompt that is longer than the policy's context ends its own episode alone.
+
+        Args:
+            asked: turns.
+            seed: root of the draws.
+            logprobs: True to add the log-probs of the drawn tokens.
 
         Raises:
             CoevoError: the chat template cannot be used.
@@ -122,19 +135,22 @@ class Agent:
         shown = [self._context.shown(_found(each, seen), each.instruction) for each in asked]
         moments = list(map(self._moment, asked, shown))
         prompts = [self._context.prompt(moment) for moment in moments]
-        cuts = [overlong(prompt, self._engine.longest_prompt) for prompt in prompts]
+        cuts = [overlong(prompt, self.engine.longest_prompt) for prompt in prompts]
         completions = self._completions(asked, prompts, [row for row, cut in enumerate(cuts) if not cut], root)
         rows = zip(asked, moments, shown, cuts, strict=True)
-        return [self._reply(*row, completions.get(number)) for number, row in enumerate(rows)]
+        replies = [self._reply(*row, completions.get(number)) for number, row in enumerate(rows)]
+        if logprobs:
+            return [replace(each, logprobs=self._drawn(completions.get(row))) for row, each in enumerate(replies)]
+        return replies
 
     def _completions(
         self, asked: Sequence[TurnRequest], prompts: Sequence[tuple[int, ...]], rows: Sequence[int], root: Key
     ) -> dict[int, Completion]:
         """Completions of these rows, drawn as one batch."""
-        self._engine.forget()
+        self.engine.forget()
         keys = [extend(root, asked[row].id, len(asked[row].history)) for row in rows]
         requests = [Request(prompts[row], draw, str(row)) for row, draw in zip(rows, keys, strict=True)]
-        return dict(zip(rows, self._engine.generate(requests) if requests else (), strict=True))
+        return dict(zip(rows, self.engine.generate(requests) if requests else (), strict=True))
 
     def _reply(
         self, asked: TurnRequest, moment: Moment, shown: tuple[Entry, ...], cut: str, completion: Completion | None
@@ -144,6 +160,13 @@ class Agent:
         answer = self._context.read(completion, moment)
         lacking = self._closed if self._lacking is None else self._lacking.reason(asked, bool(shown))
         return AgentReply(completion.text, answer, shown, self._end(asked, answer), lacking)
+
+    def _drawn(self, completion: Completion | None) -> tuple[tuple[str, float], ...]:
+        """Text and log-probability of each token of a completion."""
+        if completion is None:
+            return ()
+        texts = self.engine.policy.tokenizer.batch_decode([[token] for token in completion.token_ids])
+        return tuple(zip(texts, completion.logprobs, strict=True))
 
     def _moment(self, asked: TurnRequest, shown: Sequence[Entry]) -> Moment:
         lessons = tuple(map(Note.of, shown))

@@ -30,11 +30,12 @@ class PackagedAgent(PythonModel):  # type: ignore[misc]
         self, context: PythonModelContext, model_input: pd.DataFrame, params: dict[str, Any] | None = None
     ) -> list[dict[str, Any]]:
         """Reply to every row; one call at a time, since the engine has one set of buffers."""
-        seed = (params or {}).get("seed", ANY_SEED)
+        given = params or {}
+        seed, logprobs = given.get("seed", ANY_SEED), given.get("logprobs", False)
         asked = [TurnRequest.of(row) for row in model_input.to_dict("records")]
         with self._lock:
             try:
-                replies = self._agent.answer(asked, self._agent.seed if seed == ANY_SEED else seed)
+                replies = self._agent.answer(asked, self._agent.seed if seed == ANY_SEED else seed, logprobs)
             except CoevoError as error:
                 raise MlflowException.invalid_parameter_value(str(error)) from error
         return [reply.row() for reply in replies]

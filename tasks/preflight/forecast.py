@@ -8,7 +8,7 @@ from shlex import join
 from typing import Any
 
 from coevo.configs.policy_config import PretrainedPolicyConfig
-from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.models.capacity.devices import GIB, Machine, here

@@ -2,7 +2,7 @@
 
 from coevo.configs.bank.writer_model_config import FrozenWriterModelConfig
 from coevo.configs.placement_config import SeparatePlacement, SharedPlacement
-from coevo.configs.rollout.engine_config import EngineConfig, VllmEngineConfig, gpus_of, indices_of
+from coevo.configs.rollout.rollout_config import EngineConfig, VllmEngineConfig, gpus_of, indices_of
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine
 from coevo.tasks.run.run_writer_model import writer_model_config

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from coevo.configs.placement_config import MachinesPlacement, SeparatePlacement, SharedPlacement
-from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.configs.run_config import RunConfig
-from coevo.configs.update.deepspeed import DeepSpeedConfig, hosts_of
-from coevo.configs.update.update_config import UpdateConfig
+from coevo.configs.update.update_config import DeepSpeedConfig, UpdateConfig, hosts_of
 from coevo.models.capacity.devices import GIB, Machine
 from coevo.models.capacity.footprint import (
     ACTIVATIONS,

@@ -1,7 +1,7 @@
 """Remedies: settings with which a run fits a machine, or a machine for its settings; and settings for idle GPUs.
 
-Every change is tried as the configuration names it, and then on the GPUs that the machine has. Other machines for the
-update, or a larger machine, are proposed where no change of settings suffices.
+Every change is tried as the configuration names it, and then on the GPUs that the machine has. A larger machine is
+proposed where no change of settings suffices.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from shlex import join
 from coevo.configs.load.load import change, validate
 from coevo.configs.placement_config import MachinesPlacement, SeparatePlacement, SharedPlacement
 from coevo.configs.policy_config import ScratchPolicyConfig
-from coevo.configs.rollout.engine_config import TransformersEngineConfig, VllmEngineConfig, indices_of, width_of
+from coevo.configs.rollout.rollout_config import TransformersEngineConfig, VllmEngineConfig, indices_of, width_of
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine, named
 from coevo.models.capacity.model_shape import ModelShape, shape_of
@@ -96,7 +96,7 @@ class Offer:
 
 
 def remedy(config: RunConfig, machine: Machine, lengths: Lengths, words: int, offer: Offer) -> str:
-    """The first change of settings that would fit on this machine, else other machines or a smaller model.
+    """The first change of settings that would fit on this machine, else a larger machine or a smaller model.
 
     Args:
         config: the run.
@@ -120,9 +120,6 @@ def remedy(config: RunConfig, machine: Machine, lengths: Lengths, words: int, of
 
 def _others(config: RunConfig, machine: Machine, lengths: Lengths, shape: ModelShape, offer: Offer) -> Iterator[str]:
     """Remedies where no change of settings on this machine suffices."""
-    alone = config.model_copy(update={"update": None, "placement": None})
-    if on_cpu(config) and not machine.gpus and _fits(alone, machine, shape, lengths):
-        yield f"{offer.text(*on_hosts(config))} (a hostfile of machines with GPUs)"
     smaller = offer.allows("policy") and _fits(config, machine, shape_of(SMALL, WORDS), lengths)
     enough = next(_machines(config, lengths, shape, offer), None)
     if enough is not None:
@@ -243,13 +240,6 @@ def on_cpu(config: RunConfig) -> tuple[str, ...]:
     servers = ("rollout.engine.replicas=1", "rollout.engine.devices=[]") if engine and engine.replicas > 1 else ()
     sends = ("rollout.engine.sync=files",) if engine and engine.sync in ("nccl", "ipc") else ()
     return ("update.deepspeed.device=cpu", *wide, *_without_placement(config, "null"), *servers, *sends)
-
-
-def on_hosts(config: RunConfig) -> tuple[str, ...]:
-    """Overrides with which an update trains on other machines."""
-    assert config.update is not None
-    wide = ("update.deepspeed.processes=1",) if config.update.deepspeed.processes > 1 else ()
-    return ("update.deepspeed.hostfile=FILE", *wide, *_without_placement(config, "{type: machines}"))
 
 
 def writer_model_among(config: RunConfig, count: int) -> tuple[str, ...]:

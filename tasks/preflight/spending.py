@@ -11,8 +11,6 @@ from coevo.tasks.preflight.memory import Lengths
 from coevo.tasks.preflight.writing_time import FRAME, asking
 from coevo.tasks.run.run_writer_model import writer_model_config
 
-MILLION = 1_000_000
-
 
 @dataclass(frozen=True, slots=True)
 class PolicySpending:
@@ -34,9 +32,7 @@ class PolicySpending:
     def money(self) -> float | None:
         """Cost by the policy's price, in its currency; None without one."""
         price = self.policy.price
-        if price is None:
-            return None
-        return (self.prompt_tokens * price.prompt + self.answer_tokens * price.answer) / MILLION
+        return None if price is None else price.of(self.prompt_tokens, self.answer_tokens)
 
     def lines(self) -> list[str]:
         """The estimate in words, then the budget, and what ends the run before its last iteration."""

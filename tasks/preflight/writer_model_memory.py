@@ -2,7 +2,7 @@
 
 from coevo.configs.bank.writer_model_config import FrozenWriterModelConfig
 from coevo.configs.policy_config import PolicyConfig, PretrainedPolicyConfig
-from coevo.configs.rollout.engine_config import VllmEngineConfig, width_of
+from coevo.configs.rollout.rollout_config import VllmEngineConfig, width_of
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import GIB, Machine
 from coevo.models.capacity.footprint import PROCESS, MemoryUse, cache

@@ -14,7 +14,7 @@ from coevo.configs.bank.writer import (
     OutsideWriterConfig,
 )
 from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig, FrozenWriterModelConfig, WriterModelConfig
-from coevo.configs.rollout.engine_config import EngineConfig
+from coevo.configs.rollout.rollout_config import EngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine
 from coevo.models.capacity.iteration_time import decoding, generator

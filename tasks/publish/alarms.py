@@ -110,7 +110,7 @@ def _fallen(manifest: Manifest, earlier: Iterable[Manifest]) -> Iterator[str]:
 
 
 def _in_training(manifest: Manifest, before: Manifest) -> Iterator[str]:
-    old, new = _rate(before), _rate(manifest)
+    old, new = training_rate(before), training_rate(manifest)
     steps = max(1, manifest.state["config"]["iterations"])
     if old is not None and new is not None and chance_of_fall(old, new) * steps < FALSE:
         yield _fell("training", old.mean, new.mean, before)
@@ -132,8 +132,8 @@ def _fell(where: str, old: float, new: float, since: Manifest) -> str:
     return f"success in {where[:NAME]} fell beyond noise: {old:.2f} to {new:.2f} since r{since.revision}"
 
 
-def _rate(manifest: Manifest) -> Rate | None:
-    """Training success of a revision's last iteration; None where its noise is not known."""
+def training_rate(manifest: Manifest) -> Rate | None:
+    """Training success of a revision's last iteration over its tasks; None where its noise is not known."""
     metrics = manifest.metrics
     if SPREAD not in metrics:
         return None

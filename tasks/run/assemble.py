@@ -10,7 +10,7 @@ from coevo.configs.env import EnvConfig
 from coevo.configs.load.open_parts import open_parts
 from coevo.configs.placement_config import SharedPlacement
 from coevo.configs.policy_config import EndpointPolicyConfig
-from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make

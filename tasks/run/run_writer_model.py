@@ -12,7 +12,7 @@ from coevo.configs.run_config import RunConfig
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.models.engines.requests import Engine
-from coevo.models.writer_models.open_writer_model import writer_model_of
+from coevo.models.writer_models.engine_writer_model import writer_model_of
 from coevo.tasks.writing.artifact import FOLDER, KeptWriting, read_writing
 from coevo.tasks.writing.ask_writer_model import Writing
 from coevo.tasks.writing.journal import Journal

@@ -1,6 +1,6 @@
-"""The steps of an iteration, one module per step; a step is a Prefect task unless it takes milliseconds.
+"""The steps of an iteration; a step is a Prefect task unless it takes milliseconds.
 
-In the order of the loop (CoEvo-RL Algorithm 1): ``rollout`` (sample, play), ``gate``, ``advantage`` (with the
-rewards), ``update``, ``bank_steps`` (credit, write, admit), ``judge`` (weigh trials, replay), ``retire``. ``evaluate``
-and ``internalize`` measure a revision. What two steps share stands in ``coevo.tasks.iteration``.
+In the order of the loop (CoEvo-RL Algorithm 1): ``rollout`` (sample, play), ``gate``, ``policy_steps`` (shape,
+advantage, update), ``bank_steps`` (credit, weigh, write, judge, admit), ``retire``. ``evaluate`` measures a revision,
+and what its policy has internalised. What two steps share stands in ``coevo.tasks.iteration``.
 """

@@ -1,5 +1,11 @@
-"""Held-out measurement: panels played once per task, the bank read-only."""
+"""Held-out measurements, the bank read-only: panels played once per task, and the internalization curve.
 
+The curve (CoEvo-RL Fig. 6) is success with the bank's best entry, minus none and minus a random one, on the same tasks
+with the same draws; the gates of retrieval do not apply. A gain that shrinks while success stays means that the policy
+has learned what the entries say.
+"""
+
+import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
@@ -14,19 +20,21 @@ from coevo.records.demonstration import Answer, Moment, Note
 from coevo.records.draws import Key, extend, key
 from coevo.records.episode import Episode, stored_bytes
 from coevo.records.failure_reasons import failure_reason
+from coevo.records.intervals import paired
 from coevo.records.task import Panel, Task
 from coevo.tasks.iteration.held_out import panel_of, play_panel
 from coevo.tasks.iteration.reflect import panel_reflections
 from coevo.tasks.iteration.retrieval_quality import retrieval_quality
-from coevo.tasks.pending_revision import HeldOutEpisode, PanelOutcomes, Result
+from coevo.tasks.pending_revision import HeldOutEpisode, PanelOutcomes, Result, cost, under
 from coevo.tasks.play.discovery_at_k import DiscoveryAgent, discover
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics, outcome_metrics, report_losses
 from coevo.tasks.play.lesson_use import lesson_use
-from coevo.tasks.play.retrieve import Experience, recall
+from coevo.tasks.play.retrieve import NOTHING, Best, Experience, at_random, recall
 from coevo.tasks.play.turns import turn_by_turn
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 from coevo.tasks.writing.ask_writer_model import aside_of
+from coevo.utilities.errors import CoevoError
 
 MIB = 2**20
 REPEATS = 8
@@ -150,3 +158,73 @@ def play_expert(
 
     played = turn_by_turn(env, task, guide, act, max_turns, notes)
     return [(turn.moment, turn.answer, turn.step.success) for turn in played]
+
+
+@stage("internalization")
+def internalize(session: Session) -> Result[None]:
+    """Measure the gains on each panel of ``evaluation.panels`` that reads the run's bank; nothing if it is empty.
+
+    Raises:
+        CoevoError: no panel reads the run's bank, or the environment lost too many episodes.
+    """
+    panels, metrics, played = panels_of(session), dict[str, float](), list[Episode]()
+    for panel in panels if session.bank.entries else ():
+        arms = {name: _play(session, panel, name, seen) for name, seen in _arms(session, panel).items()}
+        metrics |= gains(panel.name, {name: list(map(_success, episodes)) for name, episodes in arms.items()})
+        played += [episode for episodes in arms.values() for episode in episodes]
+    return Result(None, metrics, spent=under(cost(played), "internalization") if played else {})
+
+
+def panels_of(session: Session) -> list[Panel]:
+    """Panels of ``evaluation.panels`` that read the run's bank.
+
+    Raises:
+        CoevoError: there are none.
+    """
+    env, evaluation = session.parts.env, session.config.evaluation
+    found = [panel_of(session, name) for name in evaluation.panels if env.panel_bank(name) is None]
+    if not found:
+        raise CoevoError(
+            f"evaluation.internalization={evaluation.internalization} compares entries of the run's bank, which no "
+            "panel of evaluation.panels reads: add one that does, or set evaluation.internalization=0"
+        )
+    return found
+
+
+def gains(panel: str, success: dict[str, list[float]]) -> dict[str, float]:
+    """Success with each kind of experience, and the gains of ``top1`` with their 95 % intervals over tasks.
+
+    Args:
+        panel: name of the panel.
+        success: 1, 0 or NaN (lost) per task, for ``top1``, ``none`` and ``random``.
+    """
+    folder, metrics = f"bank/internalization/{panel}", dict[str, float]()
+    for name, values in success.items():
+        sound = [value for value in values if not math.isnan(value)]
+        metrics |= {f"{folder}/{name}": sum(sound) / len(sound)} if sound else {}
+    for other in ("none", "random"):
+        pairs = [pair for pair in zip(success["top1"], success[other], strict=True) if not any(map(math.isnan, pair))]
+        if len(pairs) > 1:
+            gain, name = paired([a for a, _ in pairs], [b for _, b in pairs]), f"{folder}/top1_minus_{other}"
+            metrics |= {name: gain.mean, f"{name}_low_over_tasks": gain.low, f"{name}_high_over_tasks": gain.high}
+    return metrics
+
+
+def _arms(session: Session, panel: Panel) -> dict[str, Experience]:
+    seed, entries = session.config.seed, session.bank.entries
+    return {
+        "top1": Best(recall(session.index(), key(seed, "evaluate"))),
+        "none": NOTHING,
+        "random": at_random(entries, 1, panel.tasks, key(seed, "random entries")),
+    }
+
+
+def _play(session: Session, panel: Panel, arm: str, seen: Experience) -> Sequence[Episode]:
+    episodes = play_panel(session.parts.player, panel, seen, session.config.seed, session.pending.revision)
+    report_losses(session.stores.reporter, episodes, f"{panel.name}, {arm}")
+    check_losses(episodes, session.config.rollout.lost_limit, f"{panel.name}, {arm}")
+    return episodes
+
+
+def _success(episode: Episode) -> float:
+    return math.nan if episode.lost else float(episode.success)

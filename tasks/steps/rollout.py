@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from coevo.models.rewards.rewards import unrewarded
 from coevo.records.episode import Episode, played
 from coevo.records.metric_names import UNREWARDED
-from coevo.tasks.iteration.batch import measured, play, play_slots, tasks_of
+from coevo.tasks.iteration.batch import measured, play, play_vectorised, tasks_of, treatment_groups, with_revisited
 from coevo.tasks.iteration.prefetch import awaited, staleness
-from coevo.tasks.iteration.trial_groups import treatment_groups, with_revisited
 from coevo.tasks.pending_revision import PlayedBatch, Result, apart, cost
 from coevo.tasks.play.episode_metrics import check_losses, outcome_metrics, report_losses, spread, unusable_metrics
 from coevo.tasks.play.treatment_groups import TaskBatch
@@ -34,12 +33,12 @@ def rollout(session: Session, drawn: TaskBatch) -> Result[list[Episode]]:
 def _now(session: Session, drawn: TaskBatch) -> PlayedBatch:
     here, turns = session.here, session.config.rollout.turns
     seen = session.experience(here)
-    episodes = play(session, here, drawn, seen) if turns is None else play_slots(session, turns, seen)
+    episodes = play(session, here, drawn, seen) if turns is None else play_vectorised(session, turns, seen)
     return measured(session, episodes, seen)
 
 
 def _outcomes(session: Session, episodes: Sequence[Episode]) -> dict[str, float]:
-    ended = [session.slots.whole(episode) for episode in episodes if not episode.following]
+    ended = [session.environments.whole(episode) for episode in episodes if not episode.following]
     figures = outcome_metrics(ended, "train") | spread(ended) if ended else {}
     outcomes = [(episode.success, episode.reward) for episode in played(ended)]
     worthless = unrewarded(outcomes, session.parts.env.reward_range)

@@ -8,8 +8,6 @@ from itertools import accumulate, takewhile
 from coevo.configs.bank.writer_model_config import BudgetConfig, WriterModelConfig
 from coevo.records.writing import Question, Reply, estimated
 
-MILLION = 1_000_000
-
 
 @dataclass(frozen=True, slots=True)
 class QuestionExpense:
@@ -73,4 +71,4 @@ def _tokens(spent: QuestionExpense) -> int:
 def money(spent: QuestionExpense, writer_model: WriterModelConfig) -> float:
     """Cost of an expense in the currency of the prices, 0 without prices."""
     price = writer_model.price
-    return 0.0 if price is None else (spent.prompt_tokens * price.prompt + spent.answer_tokens * price.answer) / MILLION
+    return 0.0 if price is None else price.of(spent.prompt_tokens, spent.answer_tokens)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from coevo.configs.bank.writer import ModelWriterConfig
-from coevo.configs.rollout.engine_config import TransformersEngineConfig
+from coevo.configs.rollout.rollout_config import TransformersEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.memory.evidence.references import References

@@ -37,6 +37,7 @@ INERT = {
     "FactoryConfig.done": "an attribute that is read",
     "OpenEnvConfig.action": "a field of a message to a server that is confirmed",
     "OpenEnvConfig.observation": "a field of its messages",
+    "UserModelConfig.model": "a name in a request to an address that is confirmed",
     "McpConfig.tools": "names of tools of a server that is confirmed",
 }
 """Fields of free text that nothing acts on, and why."""
@@ -70,6 +71,9 @@ TRUSTED = {
     "VerifiersConfig.taskset",
     "VerifiersConfig.options",
     "VerifiersConfig.python",
+    *(f"{kind}Config.{name}" for kind in ("Tau2", "AppWorld") for name in ("path", "python")),
+    "UserModelConfig.url",
+    "UserModelConfig.key",
     "PretrainedPolicyConfig.path",
     "FrozenWriterModelConfig.path",
     *(f"Endpoint{kind}Config.{name}" for kind in ("Policy", "WriterModel") for name in ("url", "key", "extra")),

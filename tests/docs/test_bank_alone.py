@@ -17,7 +17,7 @@ from coevo.flows.bank_server.bank_service import BankService
 from coevo.flows.bank_server.bank_tokens import BankTokens
 from coevo.flows.endpoint.origin_guard import hosts_of
 from coevo.tasks.bank_alone.bank_reader import BankReader
-from coevo.tasks.bank_alone.standalone_bank import RETRIEVALS, StandaloneBank
+from coevo.tasks.bank_alone.standalone_bank import RETRIEVALS, BankHistory, StandaloneBank
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "bank-alone.md").read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def test_the_table_names_every_address(tmp_path):
 
 
 def test_the_page_names_every_method_and_retrieval():
-    methods = {name for kind in (BankReader, StandaloneBank) for name, _ in getmembers(kind, isfunction)}
+    methods = {name for kind in (BankReader, StandaloneBank, BankHistory) for name, _ in getmembers(kind, isfunction)}
     public = {name for name in methods if not name.startswith("_")} - {"entries", "candidates", "stats"}
     assert {name for name in public if not re.search(rf"\b{name}\(|`{name}`", PAGE)} == set()
     assert all(f'"{name}"' in PAGE for name in RETRIEVALS if name != "tfidf")

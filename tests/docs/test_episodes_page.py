@@ -6,7 +6,8 @@ import shlex
 import pyarrow.parquet as pq
 import pytest
 from support.guide_files import DOCS
-from support.small_run import build
+from support.packages import untrained
+from support.small_run import MUG, build
 
 from coevo.flows.cli.app import main
 from coevo.records.failure_reasons import FailureReason, LessonUse
@@ -17,14 +18,15 @@ PAGE = (DOCS / "episodes.md").read_text(encoding="utf-8")
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    build(tmp_path / "workspace", "household")
+    policy = untrained(tmp_path / "untrained")
+    build(tmp_path / "workspace", "household", ["rollout.max_turns=2"], policy=policy)
     return tmp_path
 
 
 def test_the_commands_and_the_python_of_the_page_work(folder, capsys):
     for line in re.findall(r"^\$ coevo (.*)$", PAGE, re.MULTILINE):
         with pytest.raises(SystemExit) as stopped:
-            main(shlex.split(line))
+            main(shlex.split(line.replace("3a74c8", MUG.id[:6])))
         assert stopped.value.code == 0, line
     assert pq.read_table(folder / "failed.parquet").num_rows == 0  # the last revision solves all four
     capsys.readouterr()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.gateway import chat_run, running
 
-from coevo.flows.gateway import dialect
+from coevo.flows.endpoint import dialect
 from coevo.utilities.processes import free_port
 
 ROOT = Path(__file__).parents[2]

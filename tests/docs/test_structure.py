@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 from benchmarks.structure import Tree
@@ -9,6 +10,7 @@ from benchmarks.structure import Tree
 ROOT = Path(__file__).parents[2]
 ROOMS = ("benchmarks", "configs", "envs", "flows", "lineage", "memory", "models", "records", "tasks", "utilities")
 FILES = {path: path.read_text("utf-8") for room in ROOMS for path in (ROOT / room).rglob("*.py")}
+parsed = cache(lambda path: ast.parse(FILES[path]))
 
 
 def test_no_file_has_more_than_400_lines():
@@ -32,8 +34,8 @@ def test_a_limit_is_named_for_what_it_bounds():
 
 
 def _functions():
-    for path, text in FILES.items():
-        for node in ast.walk(ast.parse(text)):
+    for path in FILES:
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield path, node
 
@@ -46,8 +48,8 @@ def _measured(found):
 
 def test_a_class_or_alias_name_stands_in_one_module():
     places = {}
-    for path, text in FILES.items():
-        for name in _named(ast.parse(text)):
+    for path in FILES:
+        for name in _named(parsed(path)):
             places.setdefault(name, set()).add(str(path.relative_to(ROOT)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
@@ -61,7 +63,7 @@ def test_the_docstring_of_a_room_names_modules_that_are_there():
 
 def _names(room):
     """Names in a room's docstring that are spelt as those of modules are."""
-    return set(re.findall(r"``([a-z_]+)``", ast.get_docstring(ast.parse(FILES[room])) or ""))
+    return set(re.findall(r"``([a-z_]+)``", ast.get_docstring(parsed(room)) or ""))
 
 
 def _named(module):

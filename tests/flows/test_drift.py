@@ -21,9 +21,8 @@ from coevo.tasks.iteration.batch import tasks_of
 from coevo.tasks.iteration.held_out import limits_at
 from coevo.tasks.iteration.paired_replay import MOST_READERS, readers, source_tasks
 from coevo.tasks.pending_revision import Position
-from coevo.tasks.steps.bank_steps import write
+from coevo.tasks.steps.bank_steps import judge, write
 from coevo.tasks.steps.gate import gate_episodes
-from coevo.tasks.steps.judge import judge
 
 SETTINGS = [
     "warmstart=null", "env.drift=2", "env.houses=2", "rollout.tasks=4", "rollout.group_size=2", "iterations=6",

@@ -20,7 +20,7 @@ POINTS = (
     "shutil:move@1",
     "coevo.lineage.objects.artifacts:Artifacts.add@1",
     "coevo.lineage.lineage:write_manifest@1",
-    "coevo.lineage.repository:Repository.seal@1",
+    "coevo.lineage.repository:Repository.commit@1",
     "coevo.lineage.repository:Repository.tag@1",
     "coevo.lineage.publish_cursor:Cursor.advance@1",
 )

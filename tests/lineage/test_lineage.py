@@ -142,7 +142,7 @@ def test_an_artifact_is_committed_where_a_clock_set_back_repeats_its_time(direct
     made = repository.artifacts.add({"policy": weights.parent})
     os.utime(pointer, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert pointer.stat().st_size == before.st_size
-    repository.seal(lineage_in(directory).history.head())
+    repository.commit(lineage_in(directory).history.head())
     assert f"md5: {made['policy']}\n" in git(run, "show", "HEAD:policy.dvc")
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coevo.memory.edit_operations import KINDS, LONGEST_LINE, Operation, RefusedError, parse
+from coevo.memory.edit_operations import KINDS, MAX_LINE_CHARS, Operation, RefusedError, parse
 from coevo.memory.text import MAX_FIELD_CHARS
 
 IDS = st.text("0123456789abcdef", min_size=12, max_size=12)
@@ -66,8 +66,8 @@ MALFORMED = {
     'ADD("!!! ... ?")': "says nothing",
     'ADD("it is the")': "says nothing",
     f'ADD("{"mug " * 61}safe")': f"{MAX_FIELD_CHARS} are the most",
-    f'ADD("{"x" * 10_000}")': f"longer than {LONGEST_LINE} characters",
-    f'UPVOTE("{"x" * 10_000}")': f"longer than {LONGEST_LINE} characters",
+    f'ADD("{"x" * 10_000}")': f"longer than {MAX_LINE_CHARS} characters",
+    f'UPVOTE("{"x" * 10_000}")': f"longer than {MAX_LINE_CHARS} characters",
     'ADD("lotus \\u001b[2J mug")': "control character U+001B",
     'ADD("lotus \\n mug")': "control character U+000A",
     'ADD("lotus \\ud800 mug")': "control character U+D800",

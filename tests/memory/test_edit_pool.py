@@ -4,7 +4,7 @@ import pytest
 from support.entries import entry
 
 from coevo.configs.bank.admission_config import EditsAdmissionConfig
-from coevo.memory.edit_operations import MOST_SOURCES, Pool, RefusedError, Rule, parse
+from coevo.memory.edit_operations import MAX_SOURCES, Pool, RefusedError, Rule, parse
 from coevo.records.entry import entry_id
 
 MUG = entry("lotus mug in safe", condition="mug", example="go safe", keywords="lotus mug", scope="lotus")
@@ -160,4 +160,4 @@ def test_beyond_the_capacity_the_lowest_leave_the_earlier_edit_first():
 def test_sources_stay_bounded():
     changed = pool()
     apply(changed, f'EDIT("{MUG.id}", "lotus mug in drawer")', sources=[f"4/rollout-3/t/{n}" for n in range(500)])
-    assert len(changed.rules[MUG.id].entry.sources) == MOST_SOURCES
+    assert len(changed.rules[MUG.id].entry.sources) == MAX_SOURCES

@@ -31,9 +31,9 @@ evaluate evaluate evaluate exam expert functions gateway goal guess guide homeru
 lessons lessons made noise notices notices notices order order order order others panel panel panel panel panels place
 play pool pools price price probe probe probe probe probe probe probe probe queries random_entries random_entries
 reflections rehearsal rehearsal rehearsal rehearsal replay replica restored retire retire retrieval retrieval retrieve
-retrieve rollout rollout rows rows rows rows sample sample search seeds shown simulator split split split split split
-split step step task tasks tools tried update update warmstart warmstart warmstart webshop webshop weights words write
-writer
+retrieve rollout rollout rows rows rows rows sample sample search seeds shown simulator small split split split split
+split split step step task tasks tau2 tools tried update update user warmstart warmstart warmstart webshop webshop
+weights words write writer
 """
 """Every string in a call of one of them, as often as it is there; a new one is added here."""
 

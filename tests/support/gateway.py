@@ -6,13 +6,22 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
+import uvicorn
 from openai import OpenAI
 from support.runs import ROOT
 from support.small_run import build
 from support.writer_models import model
 
+from coevo.flows.endpoint.endpoint_app import application
+from coevo.flows.endpoint.listening import listening as listening_at
+from coevo.flows.endpoint.model import Model
+from coevo.flows.endpoint.origin_guard import hosts_of
+from coevo.flows.endpoint.request_limits import DEFAULT
 from coevo.flows.gateway.run_gateway import GatewaySettings, gateway_of
+from coevo.flows.packages.serving import packaged
+from coevo.lineage.trust import confirmed_before
 from coevo.lineage.workspace import Workspace
 from coevo.models.policy.policy import save
 from coevo.tasks.gateway.session_store import FILES, read_sessions
@@ -23,13 +32,13 @@ SETTINGS = ("context.style=chat", f"rollout.sampling.max_new_tokens={TOKENS}")
 LISTENS = re.compile(r"Gateway of (\S+) at (http://127\.0\.0\.1:\d+)/s/SESSION/v1; its token is in (\S+)")
 
 
-def chat_run(root, name="first", template="qwen3"):
+def chat_run(root, name="first", template="qwen3", overrides=(), head_dim=16):
     """A run of four revisions with a random chat policy and two lessons of the scope ``lotus``; its workspace."""
     policy = root / "policy"
     policy.mkdir(parents=True)
-    save(model(template, positions=4096), policy)
+    save(model(template, positions=4096, head_dim=head_dim), policy)
     named = f"policy={{type: pretrained, path: '{policy}', dtype: float32}}"
-    return build(root / "workspace", name, overrides=[*SETTINGS, named], policy=policy).workspace.root
+    return build(root / "workspace", name, overrides=[*SETTINGS, named, *overrides], policy=policy).workspace.root
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,21 @@ def listening(workspace, **settings):
     """A gateway in this process."""
     with gateway_of("first", GatewaySettings(**settings), Workspace(workspace)) as served:
         yield Reached(served.url, served.token_file.read_text(), workspace)
+
+
+@contextmanager
+def served(workspace, registered=""):
+    """A packaged agent behind the endpoint's application in this process; its URL."""
+    package = packaged("first", Workspace(workspace), confirmed_before)
+    with package as (_, directory), listening_at("127.0.0.1", 0) as sock:
+        model = Model(str(directory), registered)
+        app = application(model, DEFAULT, hosts_of("127.0.0.1", ()))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+        thread = Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
 
 
 @contextmanager

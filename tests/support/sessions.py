@@ -17,11 +17,10 @@ from coevo.tasks.parts import Parts, Stores
 from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.open_run import position
 from coevo.tasks.session import Session
-from coevo.tasks.steps.advantage import shape
-from coevo.tasks.steps.bank_steps import admit, credit, write
+from coevo.tasks.steps.bank_steps import admit, credit, judge, trial_is_over, weigh, write
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.gate import gate_candidates, gate_episodes
-from coevo.tasks.steps.judge import judge, trial_is_over, weigh
+from coevo.tasks.steps.policy_steps import shape
 from coevo.tasks.steps.retire import retire
 from coevo.tasks.steps.rollout import rollout, sample
 

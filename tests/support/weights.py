@@ -1,6 +1,6 @@
 """Weights of a server whose probe is known, in place of one that a policy computes."""
 
-from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.models.engines.vllm.expected import Weights
 
 

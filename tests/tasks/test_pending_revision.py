@@ -8,8 +8,8 @@ from support.sessions import batch, do, opened, shaped
 
 from coevo.configs.load.load import load_recipe
 from coevo.memory.writers.writer import Proposal
+from coevo.tasks.steps.bank_steps import judge
 from coevo.tasks.steps.evaluate import evaluate
-from coevo.tasks.steps.judge import judge
 
 SMALL = ["warmstart=null", "rollout.tasks=2", "evaluation.tasks=4"]
 

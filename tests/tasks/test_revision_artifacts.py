@@ -9,7 +9,7 @@ from support.sessions import committed, opened
 from coevo.configs.load.load import load_recipe
 from coevo.tasks.resumed_artifacts import RESUMED
 from coevo.tasks.revision_artifacts import BASELINES, REFERENCES, read_baselines, write_baselines
-from coevo.tasks.steps.advantage import shape
+from coevo.tasks.steps.policy_steps import shape
 
 GUIDED = load_recipe(
     "homerules-coevo-rl",

@@ -15,8 +15,7 @@ from coevo.configs.schedule_config import (
 )
 from coevo.memory.writers.writer import Proposal
 from coevo.tasks.schedule import Phase, phase_of
-from coevo.tasks.steps.bank_steps import admit, write
-from coevo.tasks.steps.judge import judge
+from coevo.tasks.steps.bank_steps import admit, judge, write
 
 SMALL = [
     "warmstart=null", "iterations=4", "rollout.tasks=2", "rollout.group_size=2", "rollout.max_turns=2",

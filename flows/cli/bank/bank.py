@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coevo.flows.cli.bank.bank_serve import serve, token
+from coevo.flows.cli.bank.effect import test
 from coevo.flows.cli.bank.exchange import export, import_
 from coevo.flows.cli.bank.rejects import rejects
 from coevo.flows.cli.bank.retire import retire
@@ -181,6 +182,7 @@ app.command()(why)
 app.command()(retrieval)
 app.command()(rejects)
 app.command()(retire)
+app.command()(test)
 app.command()(export)
 app.command("import")(import_)
 app.command()(serve)

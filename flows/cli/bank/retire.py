@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import WorkspaceOption, resuming, workspace_at, workspace_option
+from coevo.flows.console.options import JsonOption, WorkspaceOption, resuming, workspace_at, workspace_option
 
 
 def retire(
@@ -14,6 +14,7 @@ def retire(
     entry: Annotated[str, typer.Argument(help="Id of the entry, see `coevo bank show`.")],
     reason: Annotated[str, typer.Option(help="Reason in one line; stored with the entry.")],
     by: Annotated[str | None, typer.Option("--by", help="Name of the person; by default the login name.")] = None,
+    as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> None:
     """Take an entry out of the bank, as a new revision.
@@ -28,9 +29,14 @@ def retire(
     workspace = workspace_at(directory)
     gone, made = take_out(run, entry, reason, by or getuser(), workspace)
     if made is None:
-        output.line(f"{gone.id} was already retired in revision {gone.retired}; nothing was changed.")
+        said = f"{gone.id} was already retired in revision {gone.retired}; nothing was changed."
+        output.result(as_json, {"entry": gone.id, "revision": None}, said)
         return
-    output.line(f"{run}@{made.revision}: retired {gone.id}  {gone.strategy}")
     again = resuming(run, made.iteration, workspace.run(run).read_config().iterations, workspace)
     undo = f"coevo rollback {run} --to {made.revision - 1}{workspace_option(workspace)}"
-    output.line(f"Continue with: {again}; undo with: {undo}")
+    output.result(
+        as_json,
+        {"entry": gone.id, "revision": f"{run}@{made.revision}"},
+        f"{run}@{made.revision}: retired {gone.id}  {gone.strategy}",
+        f"Continue with: {again}; undo with: {undo}",
+    )

@@ -1,7 +1,7 @@
 """``coevo ablate``: studies, listed, run and compared."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from coevo.configs.load.load_study import changed, configured, grid, load_studie
 from coevo.configs.run_config import RunConfig
 from coevo.configs.study_config import StudyConfig
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
+from coevo.flows.console.options import JsonOption, WorkspaceOption, with_option_groups, workspace_at
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
@@ -20,19 +20,46 @@ OVER = {"end": "at the end", "area": "mean over the run", "rise": "last quarter 
 ROWS = ("arm", "seeds", "mean", "interval", "difference", "of_difference", "expected", "verdict", "episodes", "tokens")
 PLAN = ("arm", "expected", "iterations", "episodes", "hours", "finished", "settings")
 
-ArmOverrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings of every arm.")]
-NameOption = Annotated[str | None, typer.Option(help="Name that its runs begin with; by default the study's.")]
 
+@dataclass(frozen=True)
+class StudyOptions:
+    """Which study: a shipped one, a file, or a grid over a recipe."""
 
-def ablate(
-    study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="A study of --list, or a .yaml file.")] = None,
-    overrides: ArmOverrides = None,
-    recipe: Annotated[str | None, typer.Option(help="With --grid, instead of a study: the recipe.")] = None,
+    study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="A study of --list, or a .yaml file.")] = None
+    overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings of every arm.")] = (
+        None
+    )
+    recipe: Annotated[str | None, typer.Option(help="With --grid, instead of a study: the recipe.")] = None
     axes: Annotated[
         list[str] | None, typer.Option("--grid", metavar="KEY=VALUE,VALUE", help="Values to combine; may be repeated.")
-    ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds: 1 to this number.")] = None,
-    name: NameOption = None,
+    ] = None
+    seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds: 1 to this number.")] = None
+    name: Annotated[str | None, typer.Option(help="Name that its runs begin with; by default the study's.")] = None
+
+    def described(self) -> StudyConfig:
+        """The study with the user's settings.
+
+        Raises:
+            CoevoError: the options name none, or one that is not possible.
+        """
+        # With a grid, the first word is a setting as well.
+        first = [] if self.recipe is None or self.study is None else [self.study]
+        settings = [*first, *(self.overrides or [])]
+        return changed(self._chosen(settings), self.name, self.seeds, settings)
+
+    def _chosen(self, settings: list[str]) -> StudyConfig:
+        if self.recipe is not None and self.axes:
+            return grid(self.recipe, self.axes, _panel(self.recipe, settings), settings)
+        if self.recipe is not None or self.axes:
+            raise CoevoError("--recipe and --grid go together: coevo ablate --recipe RECIPE --grid KEY=VALUE,VALUE")
+        if self.study is None:
+            raise CoevoError("ablate: name a study, see `coevo ablate --list`, or give --recipe and --grid")
+        return load_study(self.study)
+
+
+@with_option_groups
+def ablate(
+    options: StudyOptions,
     list_all: Annotated[bool, typer.Option("--list", help="List the studies and their size.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check every arm, and forecast its hours; start nothing.")
@@ -55,9 +82,7 @@ def ablate(
     """
     if list_all:
         return _list(as_json)
-    settings = _settings(study, recipe, overrides)
-    described = changed(_described(study, recipe, axes, settings), name, seeds, settings)
-    workspace = workspace_at(directory)
+    described, workspace = options.described(), workspace_at(directory)
     if dry_run:
         return _dry_run(described, workspace, as_json)
     code = 0 if show else _play(described, workspace, as_json)
@@ -70,22 +95,6 @@ def _panel(recipe: str, settings: list[str]) -> str:
     from coevo.flows.configure import configure
 
     return configure(recipe, settings).evaluation.panels[0]
-
-
-def _described(study: str | None, recipe: str | None, axes: list[str] | None, settings: list[str]) -> StudyConfig:
-    if recipe is not None and axes:
-        return grid(recipe, axes, _panel(recipe, settings), settings)
-    if recipe is not None or axes:
-        raise CoevoError("--recipe and --grid go together: coevo ablate --recipe RECIPE --grid KEY=VALUE,VALUE")
-    if study is None:
-        raise CoevoError("ablate: name a study, see `coevo ablate --list`, or give --recipe and --grid")
-    return load_study(study)
-
-
-def _settings(study: str | None, recipe: str | None, overrides: list[str] | None) -> list[str]:
-    """Overrides; with a grid, the first word is one as well."""
-    first = [] if recipe is None or study is None else [study]
-    return [*first, *(overrides or [])]
 
 
 def _list(as_json: bool) -> int:

@@ -67,7 +67,7 @@ class Lesson:
 def lessons(answer: AnswerReader, most: int) -> list[Lesson]:
     """The first ``most`` lessons of an answer that pass the checks; the others are refused with a reason."""
     found: list[Lesson] = []
-    known = frozenset[str]().union(*(attempt.words for attempt in answer.posed.attempts))
+    known = frozenset[str]().union(*(attempt.words for attempt in answer.prompted.attempts))
     for item in answer.items:
         read = _lesson(answer, item, known)
         if isinstance(read, str):
@@ -99,7 +99,7 @@ def entry(lesson: Lesson, scope: str, revision: int, zone: str = "strategy", lev
 
 
 @dataclass(frozen=True, slots=True)
-class DraftEntry:
+class LessonCandidate:
     """An entry, with the lesson that it is made of and the answer that holds it."""
 
     answer: AnswerReader
@@ -107,30 +107,30 @@ class DraftEntry:
     entry: Entry
 
 
-def joined(drafts: Iterable[DraftEntry]) -> dict[str, Entry]:
+def joined(candidates: Iterable[LessonCandidate]) -> dict[str, Entry]:
     """Entries by id, in order; equal ones are one entry with the sources of all."""
     entries: dict[str, Entry] = {}
-    for draft in drafts:
-        each = draft.entry
+    for candidate in candidates:
+        each = candidate.entry
         entries[each.id] = also_from(entries.get(each.id, each), each.sources)
     return entries
 
 
-def writer_answers(found: Iterable[AnswerReader], drafts: Sequence[DraftEntry]) -> tuple[WriterAnswer, ...]:
+def writer_answers(found: Iterable[AnswerReader], candidates: Sequence[LessonCandidate]) -> tuple[WriterAnswer, ...]:
     """Answers of the run's own policy, each with the items that it holds."""
     return tuple(
-        WriterAnswer(drawn, tuple(_items(answer, [draft for draft in drafts if draft.answer is answer])))
+        WriterAnswer(drawn, tuple(_items(answer, [each for each in candidates if each.answer is answer])))
         for answer in found
         if (drawn := answer.reply.drawn) is not None
     )
 
 
-def _items(answer: AnswerReader, drafts: Sequence[DraftEntry]) -> Iterator[tuple[str, str]]:
+def _items(answer: AnswerReader, candidates: Sequence[LessonCandidate]) -> Iterator[tuple[str, str]]:
     """Text of each item, and the id of its entry; the id is empty if the item became none."""
     for item in answer.fields.get("lessons", ()):
         text = item.get("lesson") if isinstance(item, Mapping) else item
         if text and isinstance(text, str):
-            yield text, next((draft.entry.id for draft in drafts if draft.lesson.item is item), "")
+            yield text, next((candidate.entry.id for candidate in candidates if candidate.lesson.item is item), "")
 
 
 def _lesson(answer: AnswerReader, item: Mapping[str, Any], known: frozenset[str]) -> Lesson | str:
@@ -139,7 +139,7 @@ def _lesson(answer: AnswerReader, item: Mapping[str, Any], known: frozenset[str]
     for said, most in ((text, MAX_LESSON_CHARS), (when, MAX_SITUATION_CHARS), (never, MAX_SITUATION_CHARS)):
         if reason := refusal(said, most):
             return reason
-    attempts = answer.posed.attempts
+    attempts = answer.prompted.attempts
     number, step = item.get("attempt"), item.get("step")
     if type(number) is not int or type(step) is not int:
         return "shape"

@@ -25,7 +25,7 @@ MAX_REFUSED_CHARS = 500
 
 
 @dataclass(frozen=True)
-class Posed:
+class PromptedQuestion:
     """A question with the attempts that it shows.
 
     Attributes:
@@ -45,15 +45,15 @@ class AnswerReader:
     """Reader of a question's answer; it counts what is refused.
 
     Attributes:
-        posed: the question.
+        prompted: the question.
         reply: what was replied to it.
         fields: fields of the answer; empty if it cannot be read.
         items: objects of its list that are left to be checked.
         rejects: refused items so far.
     """
 
-    def __init__(self, posed: Posed, reply: Reply) -> None:
-        self.posed = posed
+    def __init__(self, prompted: PromptedQuestion, reply: Reply) -> None:
+        self.prompted = prompted
         self.reply = reply
         self.fields: Mapping[str, Any] = {}
         self.items: list[Mapping[str, Any]] = []
@@ -62,16 +62,16 @@ class AnswerReader:
     def refuse(self, reason: str, item: object) -> None:
         """Count an item as refused, and keep the beginning of it."""
         text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=True, default=repr)
-        question = self.posed.question
+        question = self.prompted.question
         self.rejects.append(Reject(question.purpose, question.episodes, reason, text[:MAX_REFUSED_CHARS]))
 
 
-def answers(ask: Ask, posed: Sequence[Posed], name: str = "lessons") -> list[AnswerReader]:
+def answers(ask: Ask, prompted: Sequence[PromptedQuestion], name: str = "lessons") -> list[AnswerReader]:
     """Ask all questions at once and read their answers; ``name`` is the field with the list of items."""
-    if not posed:
+    if not prompted:
         return []
-    replies = ask([each.question for each in posed])
-    return [_answer(each, reply, name) for each, reply in zip(posed, replies, strict=True)]
+    replies = ask([each.question for each in prompted])
+    return [_answer(each, reply, name) for each, reply in zip(prompted, replies, strict=True)]
 
 
 def counts(found: Sequence[AnswerReader]) -> dict[str, float]:
@@ -79,17 +79,17 @@ def counts(found: Sequence[AnswerReader]) -> dict[str, float]:
     reasons = [reject.reason for answer in found for reject in answer.rejects]
     totals = {"questions": len(found), "unanswered": sum(bool(answer.reply.fault) for answer in found)}
     totals |= {"rejected": len(reasons)}
-    totals |= _left_out([answer.posed for answer in found])
+    totals |= _left_out([answer.prompted for answer in found])
     totals |= {f"rejected_{reason}": reasons.count(reason) for reason in sorted(set(reasons))}
     return {name: float(total) for name, total in totals.items()}
 
 
-def _left_out(posed: Sequence[Posed]) -> dict[str, int]:
+def _left_out(prompted: Sequence[PromptedQuestion]) -> dict[str, int]:
     """Attempts, notes and steps for which questions had no room, and texts that they do not show to their end."""
-    attempts = [shown for each in posed for shown in each.attempts]
+    attempts = [shown for each in prompted for shown in each.attempts]
     return {
-        "left_out_attempts": sum(each.attempts_left_out for each in posed),
-        "left_out_notes": sum(each.notes_left_out for each in posed),
+        "left_out_attempts": sum(each.attempts_left_out for each in prompted),
+        "left_out_notes": sum(each.notes_left_out for each in prompted),
         "left_out_steps": sum(len(shown.episode.turns) - len(shown.steps) for shown in attempts),
         "shortened_texts": sum(shown.shortened for shown in attempts),
     }
@@ -100,13 +100,13 @@ def rejects_of(found: Sequence[AnswerReader]) -> tuple[Reject, ...]:
     return tuple(reject for answer in found for reject in answer.rejects)
 
 
-def _answer(posed: Posed, reply: Reply, name: str) -> AnswerReader:
-    answer = AnswerReader(posed, reply)
+def _answer(prompted: PromptedQuestion, reply: Reply, name: str) -> AnswerReader:
+    answer = AnswerReader(prompted, reply)
     if reply.fault:
         return answer
-    fields, whole = _read(posed, replace(reply, text=reply.text[:MAX_SCANNED_CHARS]), name)
+    fields, whole = _read(prompted, replace(reply, text=reply.text[:MAX_SCANNED_CHARS]), name)
     if fields is None:
-        form = "not_json" if posed.question.schema else "not_words"
+        form = "not_json" if prompted.question.schema else "not_words"
         answer.refuse(form if reply.finished else "cut", reply.text)
         return answer
     answer.fields = fields
@@ -125,9 +125,9 @@ def _sort(answer: AnswerReader, items: Sequence[object], whole: bool) -> None:
             answer.refuse("shape", item)
 
 
-def _read(posed: Posed, reply: Reply, name: str) -> tuple[dict[str, Any] | None, bool]:
+def _read(prompted: PromptedQuestion, reply: Reply, name: str) -> tuple[dict[str, Any] | None, bool]:
     """Fields of a reply and whether it is whole: JSON if the question has a schema, else words."""
-    return fields_of(reply.text, name) if posed.question.schema else words.read(reply, posed.attempts[0].episode)
+    return fields_of(reply.text, name) if prompted.question.schema else words.read(reply, prompted.attempts[0].episode)
 
 
 MAX_READ_CHARS = 4_000_000

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from coevo.configs.bank.writer import ModelContrastConfig
 from coevo.memory.evidence.contrasts import clusters
-from coevo.memory.writers.model.answer_lessons import DraftEntry, entry, joined, lessons, writer_answers
-from coevo.memory.writers.model.answers import Posed, answers, counts, rejects_of
+from coevo.memory.writers.model.answer_lessons import LessonCandidate, entry, joined, lessons, writer_answers
+from coevo.memory.writers.model.answers import PromptedQuestion, answers, counts, rejects_of
 from coevo.memory.writers.model.prompts import (
     FAILURE,
     FAILURES,
@@ -14,7 +14,7 @@ from coevo.memory.writers.model.prompts import (
     PAIR,
     SUCCESS,
     SUCCESSES,
-    posed,
+    prompted,
 )
 from coevo.memory.writers.writer import Evidence, Proposal, room_of, worth
 from coevo.records.entry import Entry
@@ -35,13 +35,13 @@ class ModelContrast:
         Contrastive pairs come first, then the successes of a task without a failure, then the failures of one without
         a success. The model sees the present bank as well.
         """
-        found = answers(evidence.ask, [self._posed(cluster, evidence) for cluster in self._chosen(evidence)])
-        drafts = [
-            DraftEntry(answer, lesson, entry(lesson, self._key(lesson.attempt.episode.task), evidence.revision))
+        found = answers(evidence.ask, [self._prompted(cluster, evidence) for cluster in self._chosen(evidence)])
+        read = [
+            LessonCandidate(answer, lesson, entry(lesson, self._key(lesson.attempt.episode.task), evidence.revision))
             for answer in found
             for lesson in lessons(answer, self._config.lessons)
         ]
-        entries = joined(drafts)
+        entries = joined(read)
         fresh = [each for each in entries.values() if each.id not in evidence.library.row_of]
         candidates = tuple(fresh[: self._config.candidates])
         known = {"contrast_lessons": float(len(entries)), "contrast_known": float(len(entries) - len(fresh))}
@@ -50,7 +50,7 @@ class ModelContrast:
             worth(candidates, evidence.episodes),
             counts=counts(found) | known,
             rejects=rejects_of(found),
-            writer_answers=writer_answers(found, drafts),
+            writer_answers=writer_answers(found, read),
         )
 
     def _chosen(self, evidence: Evidence) -> Iterator[Sequence[Episode]]:
@@ -67,11 +67,11 @@ class ModelContrast:
             seen |= {episode.id for episode in new[:left]}
             yield cluster if _is_pair(cluster) else new[:left]
 
-    def _posed(self, cluster: Sequence[Episode], evidence: Evidence) -> Posed:
+    def _prompted(self, cluster: Sequence[Episode], evidence: Evidence) -> PromptedQuestion:
         notes = self._notes(cluster, evidence) if self._config.notes else []
         told = [_asked(cluster), *([KNOWN] if notes else []), LESSONS.format(most=self._config.lessons)]
         room = room_of(evidence.ask, self._config.question_tokens)
-        return posed("contrast", "\n".join(told), cluster, room, notes)
+        return prompted("contrast", "\n".join(told), cluster, room, notes)
 
     def _notes(self, cluster: Sequence[Episode], evidence: Evidence) -> list[Entry]:
         """The present bank, entries of the cluster's pool first."""

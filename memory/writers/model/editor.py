@@ -8,8 +8,8 @@ from coevo.memory.edit_operations import KINDS, Operation, RefusedError, parse
 from coevo.memory.evidence.reward_extremes import foremost, worst
 from coevo.memory.text import MAX_FIELD_CHARS, content_words
 from coevo.memory.writers.model.answer_lessons import foreign, refusal
-from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.prompts import EDIT, posed
+from coevo.memory.writers.model.answers import AnswerReader, PromptedQuestion, answers, counts, rejects_of
+from coevo.memory.writers.model.prompts import EDIT, prompted
 from coevo.memory.writers.writer import Edit, Evidence, Proposal, room_of
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
@@ -29,27 +29,29 @@ class ModelEditor:
         for episode in evidence.episodes:
             pools.setdefault(self._key(episode.task), []).append(episode)
         held = {pool: [entry for entry in evidence.library.entries if entry.scope == pool] for pool in pools}
-        asked = [self._posed(pool, played, held[pool], evidence) for pool, played in pools.items()]
+        asked = [self._prompted(pool, played, held[pool], evidence) for pool, played in pools.items()]
         found = answers(evidence.ask, asked, "operations")
         edits = tuple(
-            Edit(pool, operation.line(), answer.posed.question.episodes)
+            Edit(pool, operation.line(), answer.prompted.question.episodes)
             for pool, answer in zip(pools, found, strict=False)
             for operation in self._operations(answer, held[pool])
         )
         sizes = {"pools": float(len(pools)), "operations": float(len(edits))}
         return Proposal(edits=edits, counts=counts(found) | sizes, rejects=rejects_of(found))
 
-    def _posed(self, pool: str, played: Sequence[Episode], held: Sequence[Entry], evidence: Evidence) -> Posed:
+    def _prompted(
+        self, pool: str, played: Sequence[Episode], held: Sequence[Entry], evidence: Evidence
+    ) -> PromptedQuestion:
         earlier, count = evidence.references.of(pool).successes, self._config.successes
         successes = earlier[len(earlier) - min(len(earlier) if count is None else count, len(earlier)) :]
         new = foremost(played, worst)[: self._config.trajectories]
         room = room_of(evidence.ask, self._config.question_tokens)
-        return posed("edits", EDIT.format(most=self._config.operations), [*new, *successes], room, held)
+        return prompted("edits", EDIT.format(most=self._config.operations), [*new, *successes], room, held)
 
     def _operations(self, answer: AnswerReader, held: Sequence[Entry]) -> Iterator[Operation]:
         """Operations among the first items that pass the checks; bad ones are refused, also behind these."""
-        words = frozenset[str]().union(*(attempt.words for attempt in answer.posed.attempts))
-        notes = held[: len(held) - answer.posed.notes_left_out]
+        words = frozenset[str]().union(*(attempt.words for attempt in answer.prompted.attempts))
+        notes = held[: len(held) - answer.prompted.notes_left_out]
         words |= {word for entry in notes for word in content_words(entry.strategy)}
         ids = {entry.id for entry in notes}
         for index, item in enumerate(answer.items):

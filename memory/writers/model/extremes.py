@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from coevo.configs.bank.writer import ModelExtremesConfig
 from coevo.memory.evidence.reward_extremes import best, foremost, partition, worst
-from coevo.memory.writers.model.answer_lessons import DraftEntry, Lesson, entry, joined, lessons, writer_answers
-from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.prompts import LESSONS, STRATEGIES, WARNINGS, posed
+from coevo.memory.writers.model.answer_lessons import Lesson, LessonCandidate, entry, joined, lessons, writer_answers
+from coevo.memory.writers.model.answers import AnswerReader, PromptedQuestion, answers, counts, rejects_of
+from coevo.memory.writers.model.prompts import LESSONS, STRATEGIES, WARNINGS, prompted
 from coevo.memory.writers.writer import Ask, Evidence, Proposal, room_of, worth
 from coevo.records.entry import LEVELS
 from coevo.records.episode import Episode
@@ -29,32 +29,32 @@ class ModelExtremes:
         upper, lower = partition(evidence.episodes) if evidence.episodes else ([], [])
         sides = {"strategies": foremost(upper, best), "warnings": foremost(lower, worst)}
         asked = [
-            self._posed(purpose, side[: self._config.trajectories], evidence.ask)
+            self._prompted(purpose, side[: self._config.trajectories], evidence.ask)
             for purpose, side in sides.items()
             if side and self._most[purpose]
         ]
         found = answers(evidence.ask, asked)
-        drafts = list(self._drafts(found, evidence.revision))
-        fresh = tuple(each for each in joined(drafts).values() if each.id not in evidence.library.row_of)
+        candidates = list(self._candidates(found, evidence.revision))
+        fresh = tuple(each for each in joined(candidates).values() if each.id not in evidence.library.row_of)
         sizes = {"upper": float(len(upper)), "lower": float(len(lower))}
         return Proposal(
             fresh,
             worth(fresh, evidence.episodes),
             counts=counts(found) | sizes,
             rejects=rejects_of(found),
-            writer_answers=writer_answers(found, drafts),
+            writer_answers=writer_answers(found, candidates),
         )
 
-    def _posed(self, purpose: str, episodes: Sequence[Episode], ask: Ask) -> Posed:
+    def _prompted(self, purpose: str, episodes: Sequence[Episode], ask: Ask) -> PromptedQuestion:
         said = f"{ASKED[purpose]}\n{LESSONS.format(most=self._most[purpose])}"
-        return posed(purpose, said, episodes, room_of(ask, self._config.question_tokens))
+        return prompted(purpose, said, episodes, room_of(ask, self._config.question_tokens))
 
-    def _drafts(self, found: Iterable[AnswerReader], revision: int) -> Iterable[DraftEntry]:
+    def _candidates(self, found: Iterable[AnswerReader], revision: int) -> Iterable[LessonCandidate]:
         for answer in found:
-            purpose = answer.posed.question.purpose
+            purpose = answer.prompted.question.purpose
             for lesson in lessons(answer, self._most[purpose]):
                 pool = self._key(lesson.attempt.episode.task)
-                yield DraftEntry(answer, lesson, entry(lesson, pool, revision, ZONES[purpose], _level(lesson)))
+                yield LessonCandidate(answer, lesson, entry(lesson, pool, revision, ZONES[purpose], _level(lesson)))
 
 
 def _level(lesson: Lesson) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from coevo.memory.text import MAX_FIELD_CHARS
 from coevo.memory.writers.model.answer_lessons import MAX_LESSON_CHARS
-from coevo.memory.writers.model.answers import Posed
+from coevo.memory.writers.model.answers import PromptedQuestion
 from coevo.memory.writers.model.transcript import Shown, shown
 from coevo.records.entry import LEVELS, Entry
 from coevo.records.episode import Episode
@@ -123,14 +123,14 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
 """Schema of the answer to each purpose."""
 
 
-def posed(
+def prompted(
     purpose: str,
     said: str,
     episodes: Sequence[Episode],
     room: QuestionRoom,
     notes: Sequence[Entry] = (),
     verdict: bool = True,
-) -> Posed:
+) -> PromptedQuestion:
     """A question within the room of its writer model.
 
     Notes take at most ``NOTES_SHARE`` of the room if not everything fits. Attempts share the rest; where a share would
@@ -155,7 +155,7 @@ def posed(
         fewer, hidden = len(episodes) - len(told), len(notes) - some
         asked = partial(question, purpose, said, notes=notes[:some], notes_left_out=hidden, attempts_left_out=fewer)
         attempts = _fitting(told, free, room, verdict, asked)
-        made = Posed(asked(attempts), attempts, fewer, hidden)
+        made = PromptedQuestion(asked(attempts), attempts, fewer, hidden)
         if room.of(made.question) >= 0:
             break
     return made

@@ -8,9 +8,9 @@ from coevo.memory.evidence.references import References, reference_of
 from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, Subtask, figures
 from coevo.memory.text import clean
 from coevo.memory.writers.model import words
-from coevo.memory.writers.model.answer_lessons import DraftEntry, Lesson, entry, joined, lessons, writer_answers
-from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.prompts import LESSONS, REFERENCE, REFLECT, posed
+from coevo.memory.writers.model.answer_lessons import Lesson, LessonCandidate, entry, joined, lessons, writer_answers
+from coevo.memory.writers.model.answers import AnswerReader, PromptedQuestion, answers, counts, rejects_of
+from coevo.memory.writers.model.prompts import LESSONS, REFERENCE, REFLECT, prompted
 from coevo.memory.writers.writer import Ask, Evidence, Proposal, room_of
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
@@ -33,13 +33,13 @@ class ModelReflection:
         wanted = [episode for episode in evidence.episodes if self._config.outcomes == "all" or not episode.success]
         found = self._answers(wanted, evidence.references, evidence.ask)
         told = self._told(found, evidence.references)
-        drafts = [
-            DraftEntry(answer, lesson, self._entry(lesson, each.episode, evidence.revision))
+        candidates = [
+            LessonCandidate(answer, lesson, self._entry(lesson, each.episode, evidence.revision))
             for answer, (each, taught) in zip(found, told, strict=True)
             for lesson in taught
         ]
-        fresh = tuple(each for each in joined(drafts).values() if each.id not in evidence.library.row_of)
-        measured, learned = counts(found) | figures([each for each, _ in told]), writer_answers(found, drafts)
+        fresh = tuple(each for each in joined(candidates).values() if each.id not in evidence.library.row_of)
+        measured, learned = counts(found) | figures([each for each, _ in told]), writer_answers(found, candidates)
         return Proposal(fresh, counts=measured, rejects=rejects_of(found), writer_answers=learned)
 
     def _entry(self, lesson: Lesson, episode: Episode, revision: int) -> Entry:
@@ -53,13 +53,15 @@ class ModelReflection:
         return replace(made, keywords=clean(episode.task.instruction), sources=sources)
 
     def _answers(self, episodes: Sequence[Episode], references: References, ask: Ask) -> list[AnswerReader]:
-        return answers(ask, [self._posed(episode, self._reference(episode, references), ask) for episode in episodes])
+        return answers(
+            ask, [self._prompted(episode, self._reference(episode, references), ask) for episode in episodes]
+        )
 
     def _told(self, found: Sequence[AnswerReader], references: References) -> list[tuple[Reflected, list[Lesson]]]:
         """Reflection of each answer, with the lessons that passed the checks."""
         told = []
         for answer in found:
-            episode = answer.posed.attempts[0].episode
+            episode = answer.prompted.attempts[0].episode
             taught = lessons(answer, self._config.lessons)
             reflection = _reflection(answer.fields, tuple(lesson.text for lesson in taught))
             reference = self._reference(episode, references)
@@ -72,14 +74,14 @@ class ModelReflection:
             return None
         return reference_of(episode, references.of(self._key(episode.task)))
 
-    def _posed(self, episode: Episode, reference: Episode | None, ask: Ask) -> Posed:
+    def _prompted(self, episode: Episode, reference: Episode | None, ask: Ask) -> PromptedQuestion:
         both = [episode] if reference is None else [episode, reference]
         room, verdict = room_of(ask, self._config.question_tokens), self._config.told == "outcome"
         if self._config.form == "words":
             only = words.attempt(episode, room.tokens - room.size(words.ASKED), verdict, room.size)
-            return Posed(words.question("reflection", only), (only,))
+            return PromptedQuestion(words.question("reflection", only), (only,))
         said = f"{REFLECT}{'' if reference is None else REFERENCE}\n{LESSONS.format(most=self._config.lessons)}"
-        return posed("reflection", said, both, room, verdict=verdict)
+        return prompted("reflection", said, both, room, verdict=verdict)
 
 
 def _reflection(fields: Mapping[str, object], taught: tuple[str, ...]) -> Reflection:

@@ -16,8 +16,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
-from coevo.configs.rollout.engine_config import TransformersEngineConfig
-from coevo.configs.rollout.rollout_config import RolloutConfig, SamplingConfig
+from coevo.configs.rollout.rollout_config import RolloutConfig, SamplingConfig, TransformersEngineConfig
 from coevo.models.engines.requests import Request, check_lengths, completions_of, ends_of, limit_of
 from coevo.models.engines.transformers.key_values import NodeStore
 from coevo.models.engines.transformers.lean_forward import Columns, forward_of

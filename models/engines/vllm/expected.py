@@ -12,7 +12,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.models.engines.vllm.probe import probe_apart
 from coevo.models.engines.vllm.server_check import ServerProbe, WeightsError
 from coevo.models.weights.tensor_digest import chunk_length, digest

@@ -9,7 +9,7 @@ from threading import RLock
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.models.engines.vllm.expected import Weights
 from coevo.models.engines.vllm.sender import FILES, Delivery
 from coevo.models.engines.vllm.server_check import Closeness

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.utilities.errors import CoevoError
 
 TOLERANCES = {"float32": 1e-4, "bfloat16": 0.1, "float16": 0.1}

@@ -7,19 +7,13 @@ from typing import Any
 from urllib.error import HTTPError
 
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.processes import opener
 
 KEY = "COEVO_VLLM_API_KEY"
 """Environment variable with the key of servers that are given by URL."""
 
 
-class _Here(urllib.request.HTTPRedirectHandler):
-    """Handler that follows no redirection, which would send the key to another server."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Keep the response, an error, as it is."""
-
-
-OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Here)
+OPENER = opener(direct=True)
 """Opener without proxies: a web proxy cannot reach this machine's ports."""
 
 

@@ -31,22 +31,22 @@ from peft import PeftModel
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from coevo.configs.rollout.engine_config import VllmEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
 from coevo.models.engines.requests import Request, check_lengths, completions_of, ends_of, limit_of
 from coevo.models.engines.vllm.expected import Weights
 from coevo.models.engines.vllm.replica import Replica, Start, closeness_metrics
 from coevo.models.engines.vllm.sender import FILES, Delivery, Sender, SenderLaunch
 from coevo.models.engines.vllm.server_client import KEY, Client
-from coevo.models.engines.vllm.server_command import (
+from coevo.models.engines.vllm.vllm_server import (
     ServerSettings,
+    VllmServer,
     command,
+    inherited,
     interpreter,
     sender_command,
     sender_settings,
     settings,
 )
-from coevo.models.engines.vllm.vllm_server import VllmServer, inherited
 from coevo.models.policy.foreign import weights_at
 from coevo.models.policy.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS, base_of, check_fits, outline
 from coevo.records.draws import seed_of

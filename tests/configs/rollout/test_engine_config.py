@@ -4,7 +4,7 @@ import pytest
 from support.refusal import refusal
 
 from coevo.configs.load.load import load_recipe
-from coevo.configs.rollout.engine_config import (
+from coevo.configs.rollout.rollout_config import (
     TransformersEngineConfig,
     VllmEngineConfig,
     gpus_of,

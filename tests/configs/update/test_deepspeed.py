@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coevo.configs.load.load import change, load_recipe, validate, written
-from coevo.configs.update.deepspeed import DeepSpeedConfig
+from coevo.configs.update.update_config import DeepSpeedConfig
 from coevo.utilities.errors import ConfigError
 
 SHIPPED = sorted((Path(__file__).parents[3] / "infra" / "deepspeed").glob("*.json"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coevo.configs.update.deepspeed import hosts_of
+from coevo.configs.update.update_config import hosts_of
 from coevo.utilities.errors import CoevoError
 
 

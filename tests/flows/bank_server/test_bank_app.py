@@ -18,7 +18,7 @@ from support.endpoint import is_one_line, post, streamed
 
 import coevo
 from coevo.flows.bank_server import bank_service
-from coevo.tasks.bank_alone.bank_store import MOST_WAITING
+from coevo.tasks.bank_alone.bank_store import MAX_WAITING
 
 ANN, BOB = {"user": "ann"}, {"user": "bob"}
 SECRET = {"ann": "the heirloom is behind the clock", "bob": "the ledger is under the floor"}
@@ -170,6 +170,23 @@ def test_changes_beside_many_that_wait_are_refused_at_once_while_readers_are_ser
     assert bank.stats()[ids(bank)["ann"]].retrievals == 3
 
 
+def test_names_take_turns_and_none_has_all_places_that_wait(server, bank, monkeypatch):
+    monkeypatch.setattr(bank_service, "BUSY_TIMEOUT_S", 60)
+    most, ended = bank_service.MAX_CLIENT_CHANGES, []
+
+    def propose(number, user):
+        status = server.ask("/propose", {"lessons": [f"lesson {number}"]}, user=user)[0]
+        ended.append((user, status))
+
+    with learning(bank) as leave, ThreadPoolExecutor(2 * most + 2) as clients:
+        for user in ("ann", "bob"):  # one is refused once the others wait
+            next(as_completed([clients.submit(propose, number, user) for number in range(most + 1)], timeout=60))
+        leave.set()
+    assert ended[:2] == [("ann", 503), ("bob", 503)]
+    assert sorted(ended[2:]) == [("ann", 200)] * most + [("bob", 200)] * most
+    assert ended[2 : most + 2].count(("bob", 200)) >= most // 4
+
+
 def lessons_of(number, first=0):
     return {"lessons": [f"lesson {place}" for place in range(first, first + number)]}
 
@@ -187,13 +204,13 @@ def test_one_name_does_not_take_the_waiting_places_of_another(server, bank, path
         assert status == 422 and f"more than {most} " in answer["message"]
     assert server.ask(path, body(1, most), user="ann")[0] == 200
     assert server.ask(path, body(most), user="bob")[0] == 200
-    free = MOST_WAITING - len(bank.candidates()) - len(bank.trajectories())
+    free = MAX_WAITING - len(bank.candidates()) - len(bank.trajectories())
     assert server.ask(path, body(free, most))[0] == 200
     before = bank.revision
     for names in ({"user": "eve"}, {}):
-        status, answer = server.ask(path, body(1, MOST_WAITING), **names)
+        status, answer = server.ask(path, body(1, MAX_WAITING), **names)
         assert status == 503 and re.search(r"\d", answer["message"]) is None
-    assert server.ask(path, body(1, MOST_WAITING), user="ann")[0] == 422 and bank.revision == before
+    assert server.ask(path, body(1, MAX_WAITING), user="ann")[0] == 422 and bank.revision == before
     assert server.ask("/propose", {"lessons": [SECRET["ann"]]}, user="ann") == (200, {"candidates": []})
 
 

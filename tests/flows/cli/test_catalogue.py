@@ -110,7 +110,18 @@ def test_environments_are_listed_as_their_classes_say(coevo, name):
     (row,) = [row for row in json.loads(coevo("envs", "--json").out) if row["name"] == name]
     found = find(name)
     assert row["description"] == f"{found.__doc__.strip().splitlines()[0]} Panels: {', '.join(found.panels)}."
-    assert row["status"] == "ready"
+    assert row["status"] == (SHIPPED[name].remedy or "ready")
+    assert not SHIPPED[name].remedy or SHIPPED[name].variable
+
+
+@pytest.mark.parametrize(("name", "variable"), [("tau2", "TAU2_BENCH_DIR"), ("appworld", "APPWORLD_PYTHON")])
+def test_an_environment_that_a_user_downloads_says_how(coevo, monkeypatch, name, variable):
+    for given, ready in (("", False), ("/somewhere", True)):
+        monkeypatch.setenv(variable, given)
+        listed = {row["name"]: row for row in json.loads(coevo("envs", "--json").out)}
+        assert (listed[name]["status"] == "ready") == ready
+        assert (f"then set {variable}" in coevo("doctor").out) != ready
+    assert SHIPPED[name].source.split()[0] in ("git", "python")
 
 
 def test_a_broken_environment_is_named_and_hides_no_other(coevo, tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ from itertools import cycle
 
 import pytest
 from support import small_run
+from support.small_run import RECIPE
 
 from coevo.flows import api
 from coevo.flows.cli import compare
@@ -229,3 +230,15 @@ def test_a_run_that_did_not_count_its_parts_has_seconds_alone(coevo):
     found = json.loads(coevo("compare", "first", "other", "--json").out)["expenses"]
     assert {row["part"] for row in found} == {"rollout", "other"}
     assert {(row["episodes"], row["tokens"]) for row in found} == {(None, None)}
+
+
+def test_a_run_is_compared_with_a_recipe_by_its_settings(coevo):
+    assert json.loads(coevo("compare", "other", RECIPE, "--json").out) == {
+        "bank.retrieval.k": {"other@3": 1, RECIPE: 4},
+        "seed": {"other@3": 4, RECIPE: 0},
+    }
+    assert coevo("compare", "other", RECIPE).out.splitlines()[0].split() == ["setting", "other@3", RECIPE]
+    assert coevo("compare", "first", RECIPE).out == f"first has the settings of {RECIPE}.\n"
+    without = json.loads(coevo("compare", "bankless", RECIPE, "--json").out)
+    assert without["bank"] == {"bankless@3": None} and without["bank.every"] == {RECIPE: 1}
+    assert "No run 'homerules-coevo'" in coevo("compare", "first", "homerules-coevo").err

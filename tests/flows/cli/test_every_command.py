@@ -52,6 +52,8 @@ bank show mine
 bank search mine look
 bank diff mine@1 mine@2
 bank why mine {entry}
+bank test mine {entry} --tasks 2
+explain mine@1 --tasks 2
 bank retrieval mine
 bank rejects mine
 bank export mine {out}/bank.jsonl

@@ -15,7 +15,7 @@ from coevo.lineage.remote.remote_objects import Objects
 from coevo.lineage.revision.retention import RetentionRule
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import StoredBank
-from coevo.tasks.checks.bank_check import BankCheck
+from coevo.tasks.checks.manifest_checks import BankCheck
 
 DAMAGE = re.compile(r"damaged|missing|backup|corrupt|does not match|cannot be read|fsck")
 DROPPED = "gc dropped revisions 1, 2 while they were read: repeat the command"

@@ -74,8 +74,9 @@ def test_a_run_without_a_bank_has_no_bank_size(coevo):
 
 def test_people_get_a_table(coevo):
     lines = coevo("log", "first").out.splitlines()
-    assert lines[0].split()[:3] == ["revision", "iteration", "time"]
-    assert len(lines) == 5
+    assert lines[0].split() == ["rev", "iter", "time", "success", "hits", "held", "out", "bank", "s", "what"]
+    assert lines[3].split()[5:7] == ["0.500", "\u00b10.35"]
+    assert lines[5:] == ["Best held-out success: first@3, 1.000 [0.510, 1.000]"]
 
 
 READERS = (

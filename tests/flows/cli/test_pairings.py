@@ -9,11 +9,15 @@ from support.chat_model import small_model
 from coevo import Pairing
 from coevo.configs.load.load import load_recipe, names
 from coevo.configs.load.paper_tables import paper_rows
+from coevo.envs.shipped import SHIPPED
 from coevo.flows import api
 from coevo.flows.configure import configure_pairing
 from coevo.utilities.errors import CoevoError
 
-HERE = [row for row in paper_rows() if row.is_here]
+HERE = [row for row in paper_rows() if row.is_here and not SHIPPED[row.pairing.env].remedy]
+"""Rows whose environments can be played here."""
+LACKING = {row.pairing.env: row for row in paper_rows() if row.is_here and SHIPPED[row.pairing.env].remedy}
+"""A row of each environment that needs what the user downloads."""
 ONE_EACH = {(row.pairing.env, row.pairing.method): row for row in HERE}
 """A row of each pairing of environment and method in the tables."""
 QUICK = {row.pairing.method: row for row in HERE if row.pairing.env == "minesweeper"}
@@ -56,6 +60,12 @@ def test_a_method_of_the_tables_is_ready_to_start(coevo, method):
 def test_an_environment_of_the_tables_is_ready_to_start_with_the_files_of_a_model(coevo, folder, env):
     row = next(row for row in HERE if (row.pairing.env, row.pairing.method) == (env, "react"))
     assert_ready(coevo("run", "--env", env, "--method", "react", "--model", folder, *row.settings, "--dry-run"))
+
+
+def test_an_environment_that_lacks_its_data_is_refused_in_one_line(refused):
+    for row in LACKING.values():
+        said = refused(*shlex.split(row.command)[1:], "--dry-run", "--on", "4xh200")
+        assert said.startswith("coevo: ") and said.count("\n") == 1
 
 
 @pytest.mark.full

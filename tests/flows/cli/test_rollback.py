@@ -105,8 +105,8 @@ def revisions(coevo):
 @pytest.mark.parametrize(
     ("kill", "made"),
     [
-        ("coevo.lineage.repository:Repository.seal@1", 0),
-        ("coevo.lineage.repository:Repository.seal@1+", 1),
+        ("coevo.lineage.repository:Repository.commit@1", 0),
+        ("coevo.lineage.repository:Repository.commit@1+", 1),
         ("coevo.flows.upkeep.branch:publish_if_quick@1", 1),
     ],
 )

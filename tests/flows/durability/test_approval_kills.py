@@ -15,7 +15,7 @@ BEFORE = (
     "coevo.memory.bank.bank:Bank.merge@1+",
     "coevo.lineage.lineage:write_manifest@1+",
 )
-AFTER = ("coevo.lineage.repository:Repository.seal@1+", "coevo.lineage.publish_cursor:Cursor.advance@1")
+AFTER = ("coevo.lineage.repository:Repository.commit@1+", "coevo.lineage.publish_cursor:Cursor.advance@1")
 """Of the second, the decision has been committed by then."""
 
 

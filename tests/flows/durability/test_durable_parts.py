@@ -56,7 +56,7 @@ def test_internalization(workspace):
         "evaluation.internalization=1",
         "evaluation.every=1",
     )
-    kills = ("coevo.tasks.steps.internalize:_play@2", "coevo.tasks.iteration.held_out:play_panel@2+")
+    kills = ("coevo.tasks.steps.evaluate:_play@2", "coevo.tasks.iteration.held_out:play_panel@2+")
     *_, last = survived(workspace, "internalization", settings, *kills)
     folder = "bank/internalization/seen-houses"
     assert last["metrics"].keys() >= {
@@ -71,7 +71,10 @@ def test_internalization(workspace):
 def test_unfinished_episodes(workspace):
     """Killed after a rollout that went on with what was unfinished, and amid a commit after another one that did."""
     settings = ("homerules-context-lite", *BRIEF, "rollout.tasks=4", "rollout.turns=2", "update.critic.warmup=1")
-    kills = ("coevo.tasks.play.slots:Slots.play@2+", "coevo.tasks.play.slots:write_unfinished@1+")
+    kills = (
+        "coevo.tasks.play.vectorised_environments:VectorisedEnvironments.play@2+",
+        "coevo.tasks.play.vectorised_environments:write_unfinished@1+",
+    )
     found = survived(workspace, "truncation", settings, *kills)
     theirs = {
         "policy/critic/bootstrap",
@@ -91,7 +94,12 @@ def test_unfinished_episodes_of_a_stateful_environment(workspace, tmp_path):
     log = tmp_path / "pids"
     stateful = (f"env={{type: 'support.simulators:Household', options: {{log: '{log}'}}}}", f"python_path=[{TESTS}]")
     settings = ("homerules-context-lite", *BRIEF, "rollout.tasks=4", "rollout.turns=2", "update.critic.warmup=1")
-    found = survived(workspace, "stateful", (*settings, *stateful), "coevo.tasks.play.slots:Slots._fill@4")
+    found = survived(
+        workspace,
+        "stateful",
+        (*settings, *stateful),
+        "coevo.tasks.play.vectorised_environments:VectorisedEnvironments._fill@4",
+    )
     assert "unfinished" in found[-1]["artifacts"]
     pids = {int(line) for line in log.read_text().split()}
     assert len(pids) > 2

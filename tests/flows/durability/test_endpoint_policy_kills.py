@@ -21,7 +21,7 @@ KILLS = (
     f"{LEDGER}.settle@12",
     f"{LEDGER}.settle@60+",
     "stage:judge@1~0.3",
-    "coevo.lineage.repository:Repository.seal@1",
+    "coevo.lineage.repository:Repository.commit@1",
     f"{LEDGER}.turn_over@1+",
 )
 CONCURRENCY = 16

@@ -31,7 +31,7 @@ def test_a_whole_run_with_six_parts_from_outside_resumes_bit_for_bit_after_a_kil
     done = coevo(*run, "--name", "outside", workspace=workspace)
     assert done.returncode == 0, done.stderr
     assert "bank.admission.type=my_admission:First admits lessons without evidence" in done.stdout
-    killed = coevo(*run, "--name", "again", workspace=workspace, kill="coevo.tasks.steps.judge:judge@1+")
+    killed = coevo(*run, "--name", "again", workspace=workspace, kill="coevo.tasks.steps.bank_steps:judge@1+")
     assert killed.returncode == -9, killed.stderr
     assert coevo("resume", "again", workspace=workspace).returncode == 0
     found = states(workspace, "outside")

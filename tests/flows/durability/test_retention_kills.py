@@ -42,7 +42,7 @@ ROLLBACK_KILLS = {
     "coevo.memory.bank.bank:Bank.restore@1+": 3,
     "coevo.lineage.repository:Repository.check_out@1+": 3,
     "coevo.lineage.lineage:write_manifest@1+": 3,
-    "coevo.lineage.repository:Repository.seal@1+": 4,
+    "coevo.lineage.repository:Repository.commit@1+": 4,
 }
 """Points of a rollback, and the revision that is the last one after the next command."""
 

@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 KILLS = (
     "coevo.tasks.writing.journal:Journal.append@3+",
     "coevo.models.trainer.trainer_client:Trainer.update@1+",
-    "coevo.lineage.repository:Repository.seal@2",
+    "coevo.lineage.repository:Repository.commit@2",
     "coevo.tasks.writing.artifact:write_writing@2+",
 )
 UNJUDGED = (*(setting for setting in SMALL if not setting.startswith("bank.admission.")), "warmstart.reflections=2")

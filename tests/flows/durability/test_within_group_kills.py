@@ -12,7 +12,7 @@ KILLS = (
     "coevo.tasks.revision_artifacts:write_trials@1+",
     "coevo.tasks.play.treatment_groups:WithCandidate.of_step@5",
     "coevo.memory.bank_state:BankState.proceed@1+",
-    "coevo.lineage.repository:Repository.seal@1",
+    "coevo.lineage.repository:Repository.commit@1",
 )
 """Amid the commit that begins trials, the rollout that tries, the firing that ends them, and the commit of that."""
 UNJUDGED = tuple(setting for setting in SMALL if not setting.startswith("bank.admission."))

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 KILLS = (
     "coevo.tasks.writing.journal:Journal.append@3+",
     "coevo.tasks.writing.journal:Journal.append@2",
-    "coevo.lineage.repository:Repository.seal@2",
+    "coevo.lineage.repository:Repository.commit@2",
     "coevo.tasks.writing.artifact:write_writing@1+",
 )
 

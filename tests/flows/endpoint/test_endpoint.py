@@ -23,7 +23,7 @@ def test_what_is_no_request_is_refused_before_the_model_sees_it(status, name):
 def test_optional_fields_get_the_values_that_stand_for_none():
     full = {**ROW, "scope": "", "kind": "", "task": ROW["instruction"], "history": []}
     turn = {"observation": "a", "action": "b", "feedback": "c"}
-    assert question(rows(ROW), DEFAULT) == ([full], {"seed": -1})
+    assert question(rows(ROW), DEFAULT) == ([full], {"seed": -1, "logprobs": False})
     assert question(changed(history=[turn], kind=None, task="t"), DEFAULT).rows == [
         {**full, "task": "t", "history": [turn]}
     ]

@@ -16,7 +16,7 @@ from openai import APIStatusError
 from support.gateway import chat_run, running
 from support.runs import ROOT
 
-from coevo.configs.rollout.engine_config import DEFAULT_PYTHON
+from coevo.configs.rollout.rollout_config import DEFAULT_PYTHON
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 ASK = [{"role": "user", "content": "house lotus . task heat mug to counter"}]

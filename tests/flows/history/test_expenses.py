@@ -69,3 +69,20 @@ def test_money_is_summed_where_prices_are_set():
     history = [START, revision(1, ROLLOUT | paid), revision(2, ROLLOUT | paid)]
     found = {each.part: each.money for each in expenses(history)[-1]}
     assert found == {"preparation": None, "rollout": None, "writing": 0.5, "evaluation": 1.0, "other": None}
+
+
+def calls(number, **counts):
+    """A revision whose policy is behind an endpoint."""
+    found = revision(number, {} if number == 0 else ROLLOUT)
+    rates = {f"cost/policy/{name}": float(count) for name, count in counts.items()}
+    return Manifest(found.state, {"metrics": rates})
+
+
+def test_calls_of_a_policy_behind_an_endpoint_are_a_part_of_their_own():
+    spent = {"requests": 5, "prompt_tokens": 300, "answer_tokens": 20, "money": 0.25, "run_prompt_tokens": 900}
+    history = [calls(0, **spent), calls(1, **spent), revision(2, ROLLOUT, restored=1)]
+    found = {each.part: each for each in expenses(history)[-1]}
+    assert found["policy"] == Expense("policy", None, 10, 640, None, (), 0.5)
+    assert found["rollout"].money is None
+    unpriced = expenses([calls(1, requests=5, prompt_tokens=300, answer_tokens=20)])[-1]
+    assert [each.money for each in unpriced if each.part == "policy"] == [None]

@@ -57,7 +57,7 @@ def server(workspace):
     command = [sys.executable, "-c", start, "serve", "agent@champion", "--workspace", str(workspace.root)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     said = process.stdout.readline()
-    found = re.search(r"Serving agent/1 at (http://\S+)/invocations", said)
+    found = re.search(r"Serving agent/1 at (http://\S+)/invocations and ", said)
     assert found, said + process.stderr.read()
     yield process, found[1]
     children = psutil.Process(process.pid).children(recursive=True)
@@ -103,12 +103,24 @@ def test_it_is_stateless_and_takes_requests_side_by_side(server, workspace):
         "task": "t",
     }
     alone = [ask(url, [row])[0] for row in (first, later)]
-    assert set(alone[0]) == {"text", "thought", "action", "valid", "fault", "over", "retrieved", "no_lesson"}
+    assert set(alone[0]) == {"text", "thought", "action", "parsed", "fault", "over", "retrieved", "no_lesson"}
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda row: ask(url, [row])[0], [first, later] * 4)) == alone * 4
     assert ask(url, [{**first, "scope": "", "history": [], "task": first["instruction"]}, later]) == alone
     seeds = [ask(url, [later], params={"seed": seed})[0]["text"] for seed in range(8)]
     assert len(set(seeds)) > 1
+
+
+def test_chats_ask_the_version_that_is_served_and_no_other(server):
+    body = {"messages": [{"role": "user", "content": "house lotus . task heat mug to counter {{lessons}}"}]}
+    body["task"] = {"scope": "lotus", "instruction": "task heat mug"}
+    for model, status in (("agent/1", 200), ("first@3", 200), ("coevo", 200), ("agent/2", 404), ("first@2", 404)):
+        said = post(server[1], json.dumps(body | {"model": model}).encode(), path="/v1/chat/completions")
+        assert said[0] == status, said
+        if status == 200:
+            stamp = json.loads(said[1])["coevo"]
+            assert (stamp["policy"], stamp["bank"]) == ("first@3", "first@3")
+            assert stamp["entries"]
 
 
 def test_a_bad_request_is_refused_and_said_why(server):
@@ -122,7 +134,7 @@ def test_a_prompt_that_is_too_long_ends_its_own_episode(server):
     long = {"instruction": "mug " * 5000, "observation": "at hall"}
     (alone,), (cut, beside) = ask(server[1], [ROW]), ask(server[1], [long, ROW])
     assert cut["over"].startswith("overlong: a prompt of ")
-    assert (cut["action"], cut["valid"], cut["fault"], beside) == ("", False, "overlong", alone)
+    assert (cut["action"], cut["parsed"], cut["fault"], beside) == ("", False, "overlong", alone)
 
 
 def test_what_is_no_request_gets_one_line(server):

@@ -53,7 +53,7 @@ def test_episodes_through_the_endpoint_are_those_that_are_played_here(directory,
     assert [truncated for truncated, *_ in here] == [True] * 3
     reply, last = json.loads(body)["predictions"]
     acts = run == "calls"
-    wanted = {"text": CALL if acts else "hm", "action": ACTION if acts else "", "valid": acts, "over": ""}
+    wanted = {"text": CALL if acts else "hm", "action": ACTION if acts else "", "parsed": acts, "over": ""}
     assert (status, {name: reply[name] for name in wanted}, reply["fault"]) == (
         200,
         wanted,

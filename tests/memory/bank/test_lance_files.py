@@ -1,9 +1,36 @@
 """Manifests of Lance from outside are read in bounded time and memory."""
 
+import lancedb
 import pytest
 
-from coevo.memory.bank.lance_files import MAGIC, check_enclosed, manifest_name, mirror, read_version
+from coevo.memory.bank.lance_files import (
+    MAGIC,
+    check_enclosed,
+    files,
+    manifest_name,
+    mirror,
+    read_version,
+    versions,
+)
 from coevo.utilities.errors import CoevoError
+
+LANCEDB = "0.40."
+"""Beginning of the versions of LanceDB whose manifests are known to be read as LanceDB reads them."""
+
+
+def test_files_of_a_version_are_all_that_this_lancedb_needs_for_it(tmp_path):
+    assert lancedb.__version__.startswith(LANCEDB)
+    table, path = lancedb.connect(tmp_path).create_table("t", [{"id": "a", "n": 1}]), tmp_path / "t.lance"
+    table.add([{"id": "b", "n": 2}])
+    table.merge_insert("id").when_matched_update_all().execute([{"id": "b", "n": 3}])
+    table.delete("id = 'a'")
+    found = versions(path)
+    assert [each.number for each in found] == [each["version"] for each in table.list_versions()]
+    for each in found:
+        alone = tmp_path / str(each.number)
+        mirror(path, alone / "t.lance", [manifest_name(each.number), *filter(each.needs, files(path))])
+        table.checkout(each.number)
+        assert lancedb.connect(alone).open_table("t").to_arrow() == table.to_arrow()
 
 
 def manifest(fields, before=b""):

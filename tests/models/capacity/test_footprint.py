@@ -10,8 +10,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from coevo.configs.load.load import load_recipe
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
-from coevo.configs.rollout.engine_config import TransformersEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, TransformersEngineConfig
 from coevo.models.capacity.footprint import MemoryUse, Training, activations, cache, generating, peak, training
 from coevo.models.capacity.model_shape import shape_of
 from coevo.models.engines.requests import Request

@@ -7,8 +7,7 @@ import torch
 from support.chat import chat
 from support.policies import qwen
 
-from coevo.configs.rollout.engine_config import TransformersEngineConfig, VllmEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, TransformersEngineConfig, VllmEngineConfig
 from coevo.models.engines.requests import Request, completions_of, ends_of
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.engines.vllm.vllm_engine import VllmEngine, completion_body

@@ -11,8 +11,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from coevo.configs.policy_config import PretrainedPolicyConfig
-from coevo.configs.rollout.engine_config import TransformersEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, TransformersEngineConfig
 from coevo.models.engines.requests import Request, ends_of
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.engines.vllm.vllm_engine import completion_body

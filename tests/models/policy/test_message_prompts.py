@@ -152,3 +152,25 @@ def test_lists_without_an_answer_are_refused(messages, reason):
 def test_calls_are_equal_however_their_arguments_are_written(arguments):
     turned = dict(reversed(arguments.items()))
     assert MessageCall.of("go", json.dumps(arguments), "a") == MessageCall.of("go", json.dumps(turned, indent=1), "b")
+
+
+CALL = '<tool_call>\n{"name": "go", "arguments": {"place": "safe"}}\n</tool_call>'
+STAY = CALL.replace('"go"', '"stay"')
+READ = {
+    "text": ("go on", "", 0),
+    "a call": (CALL, "", 1),
+    "two calls": (f"so {CALL}\n{CALL}", "", 2),
+    "an unknown tool": (STAY, "unknown tool", 0),
+    "one call of two": (f"{CALL}\n{STAY}", "unknown tool", 0),
+    "no argument": (CALL.replace('"place": "safe"', ""), "missing argument", 0),
+    "half a call": (CALL[:30], "malformed call", 0),
+    "nothing": (" \n", "no action", 0),
+    "thinking alone": ("<think>which place", "cut off while thinking", 0),
+    "an empty answer behind thinking": ("<think>x</think> ", "no action", 0),
+}
+
+
+@pytest.mark.parametrize(("text", "fault", "count"), READ.values(), ids=READ)
+def test_an_answer_that_cannot_be_read_says_why(text, fault, count):
+    read = MessagePrompts(tokenizer("qwen3"), OFF).read(text, TOOLS)
+    assert (read.fault, len(read.message.calls)) == (fault, count)

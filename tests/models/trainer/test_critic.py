@@ -8,8 +8,7 @@ import torch
 from peft import LoraConfig, get_peft_model
 
 from coevo.configs.update.advantage_config import GaeConfig
-from coevo.configs.update.deepspeed import DeepSpeedConfig
-from coevo.configs.update.update_config import CriticConfig, OptimizerConfig, UpdateConfig
+from coevo.configs.update.update_config import CriticConfig, DeepSpeedConfig, OptimizerConfig, UpdateConfig
 from coevo.models.trainer import critic as critics
 from coevo.models.trainer import deepspeed_engine
 from coevo.models.trainer.update_batch import read

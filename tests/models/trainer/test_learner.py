@@ -10,9 +10,8 @@ from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from support.rows import TEMPERATURE, plain_logprobs
 
-from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.loss import LossConfig
-from coevo.configs.update.update_config import OptimizerConfig, UpdateConfig, WriterUpdateConfig
+from coevo.configs.update.update_config import DeepSpeedConfig, OptimizerConfig, UpdateConfig, WriterUpdateConfig
 from coevo.models.policy.policy import Policy, save
 from coevo.models.trainer import deepspeed_engine
 from coevo.models.trainer.checkpoint import STATE, load_optimizer, save_optimizer

@@ -20,9 +20,8 @@ from support.rows import TEMPERATURE
 from support.soak import mostly_soak
 
 from coevo.configs.update.advantage_config import GaeConfig
-from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.loss import LossConfig
-from coevo.configs.update.update_config import CriticConfig, OptimizerConfig, UpdateConfig
+from coevo.configs.update.update_config import CriticConfig, DeepSpeedConfig, OptimizerConfig, UpdateConfig
 from coevo.models.policy.policy import Policy, save
 from coevo.models.trainer.trainer_client import StartingPoint, Trainer, TrainerError
 from coevo.models.trainer.update_batch import read

@@ -15,9 +15,8 @@ from safetensors.torch import load_file
 from support.rows import TEMPERATURE
 
 from coevo.configs.update.advantage_config import GaeConfig
-from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.loss import LossConfig
-from coevo.configs.update.update_config import CriticConfig, OptimizerConfig, UpdateConfig
+from coevo.configs.update.update_config import CriticConfig, DeepSpeedConfig, OptimizerConfig, UpdateConfig
 from coevo.models.trainer import child
 from coevo.models.trainer.trainer_client import StartingPoint, Trainer, TrainerError
 from coevo.models.trainer.update_batch import read

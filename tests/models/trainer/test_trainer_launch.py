@@ -4,8 +4,7 @@ import os
 
 import pytest
 
-from coevo.configs.update.deepspeed import DeepSpeedConfig
-from coevo.configs.update.update_config import UpdateConfig
+from coevo.configs.update.update_config import DeepSpeedConfig, UpdateConfig
 from coevo.models.trainer import trainer_launch
 from coevo.models.trainer.trainer_client import StartingPoint, Trainer, TrainerError
 from coevo.utilities.errors import CoevoError

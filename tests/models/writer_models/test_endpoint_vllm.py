@@ -6,10 +6,9 @@ import pytest
 from support.writer_models import model, question
 
 from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
-from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.models.engines.vllm.server_client import Client
-from coevo.models.engines.vllm.server_command import EAGER, EMBEDDED, interpreter
-from coevo.models.engines.vllm.vllm_server import VllmServer
+from coevo.models.engines.vllm.vllm_server import EAGER, EMBEDDED, VllmServer, interpreter
 from coevo.models.policy.policy import save
 from coevo.models.writer_models.endpoint_writer_model import EndpointWriterModel
 

@@ -9,8 +9,7 @@ from support.templates import names, tokenizer
 from support.writer_models import model, question
 
 from coevo.configs.bank.writer_model_config import PolicyWriterModelConfig
-from coevo.configs.rollout.engine_config import TransformersEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, TransformersEngineConfig
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.writer_models import engine_writer_model as module
 from coevo.models.writer_models.engine_writer_model import EngineWriterModel

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevo.models.writer_models.answer import LONGEST_PAUSE, After, after, pause_of, status_in, words_of
+from coevo.models.writer_models.answer import MAX_PAUSE_S, After, after, pause_of, status_in, words_of
 
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
@@ -27,7 +27,7 @@ NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
         ({"retry-after": "inf"}, 0.0),
         ({"retry-after": "soon"}, 0.0),
         ({"retry-after": "9" * 400}, 0.0),
-        ({"retry-after": "99999999"}, LONGEST_PAUSE),
+        ({"retry-after": "99999999"}, MAX_PAUSE_S),
         ({}, 0.0),
     ],
 )
@@ -39,7 +39,7 @@ def test_the_pause_of_an_endpoint_in_seconds_or_until_a_date_by_its_own_clock(he
 def test_a_date_counts_from_the_time_of_the_endpoint_not_of_this_machine(seconds, shift):
     now = NOW + timedelta(seconds=round(shift))
     said = {"date": format_datetime(now, usegmt=True), "retry-after": format_datetime(now + timedelta(seconds=seconds))}
-    assert pause_of(said) == min(seconds, LONGEST_PAUSE)
+    assert pause_of(said) == min(seconds, MAX_PAUSE_S)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import torch
 from support.writer_models import model, question
 
 from coevo.configs.bank.writer_model_config import FrozenWriterModelConfig
-from coevo.configs.rollout.engine_config import TransformersEngineConfig, VllmEngineConfig
+from coevo.configs.rollout.rollout_config import TransformersEngineConfig, VllmEngineConfig
 from coevo.models.policy.policy import save
-from coevo.models.writer_models.open_writer_model import FrozenWriterModel
+from coevo.models.writer_models.engine_writer_model import FrozenWriterModel
 from coevo.utilities.errors import CoevoError
 
 

@@ -11,11 +11,10 @@ from coevo.configs.bank.writer_model_config import (
     PolicyWriterModelConfig,
 )
 from coevo.configs.context_config import ContextConfig
-from coevo.configs.rollout.engine_config import TransformersEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, TransformersEngineConfig
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.policy.policy import save
-from coevo.models.writer_models.open_writer_model import writer_model_of
+from coevo.models.writer_models.engine_writer_model import writer_model_of
 
 CHAT = ContextConfig(style="chat")
 

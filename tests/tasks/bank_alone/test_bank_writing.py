@@ -62,7 +62,7 @@ def test_a_trajectory_is_kept_as_it_was_and_counts_what_it_was_shown(bank, tmp_p
     }
     assert first.messages[4] == {"role": "assistant", "content": "here it is\n[image_url]"}
     assert (bank.stats()[shown].retrievals, bank.stats()[shown].successes) == (1, 1)
-    assert [(each.action, each.note) for each in bank.log()[2:]] == [("record", "2 new attempts")]
+    assert [(each.action, each.note) for each in bank.history.log()[2:]] == [("record", "2 new attempts")]
 
 
 def test_an_episode_has_a_turn_for_each_message_of_the_agent(bank):
@@ -129,7 +129,7 @@ def test_whatever_is_no_trajectory_is_refused_in_one_line(messages, reward, succ
 def test_a_trajectory_that_is_not_acceptable_changes_nothing(bank, given_, text):
     with pytest.raises(CoevoError, match=text):
         bank.record(given_)
-    assert len(bank.log()) == 1 and bank.trajectories() == []
+    assert len(bank.history.log()) == 1 and bank.trajectories() == []
 
 
 def test_a_function_writes_each_scope_by_itself_and_once(bank):
@@ -177,7 +177,7 @@ def test_a_model_at_an_endpoint_writes_from_contrasts_of_one_scope(bank):
         ("look in the safe first", "ann"), ("look in the drawer first", "bob"),
     }  # fmt: skip
     assert {reject.reason for reject in report.rejects} == {"control"}
-    assert bank.log()[-1].note == "2 new candidates from 3 attempts"
+    assert bank.history.log()[-1].note == "2 new candidates from 3 attempts"
 
 
 @pytest.mark.parametrize("kind", ["model-extremes", "model-reflection", "model-skills"])
@@ -245,7 +245,7 @@ import coevo
 from coevo.tasks.bank_alone import bank_store
 bank = coevo.open_bank(sys.argv[1])
 bank_store.surplus = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-bank.prune(2)
+bank.history.prune(2)
 """
 
 
@@ -255,11 +255,11 @@ def test_a_prune_that_is_killed_leaves_a_bank_that_can_be_pruned_again(bank, tmp
     command = [sys.executable, "-c", PRUNING, str(tmp_path / "bank")]
     assert subprocess.run(command, check=False).returncode < 0
     for reader in (bank, coevo.open_bank(tmp_path / "bank")):
-        assert [each.number for each in reader.log()] == [4, 5] and len(reader.entries()) == 5
+        assert [each.number for each in reader.history.log()] == [4, 5] and len(reader.entries()) == 5
     size = sum(path.stat().st_size for path in (tmp_path / "bank").rglob("*") if path.is_file())
-    assert bank.prune(2) == 4
+    assert bank.history.prune(2) == 4
     assert sum(path.stat().st_size for path in (tmp_path / "bank").rglob("*") if path.is_file()) < size
-    assert len(coevo.open_bank(tmp_path / "bank").at(4).entries()) == 4
+    assert len(coevo.open_bank(tmp_path / "bank").history.at(4).entries()) == 4
 
 
 @pytest.mark.parametrize("damage", [b"", b"[{}]", b"[7]", b"\xff", b'[{"id": "1/alone/x/0"}]'])
@@ -300,7 +300,7 @@ def test_a_writer_that_is_not_acceptable_changes_nothing(bank, writer, text):
     bank.record([attempt()])
     with pytest.raises(CoevoError, match=re.escape(text)) as error:
         bank.write(writer)
-    assert "\n" not in str(error.value) and len(bank.log()) == 2 and len(bank.trajectories()) == 1
+    assert "\n" not in str(error.value) and len(bank.history.log()) == 2 and len(bank.trajectories()) == 1
 
 
 def test_a_bank_can_be_changed_while_a_writer_writes_and_a_second_writer_is_refused(bank, tmp_path):
@@ -329,19 +329,19 @@ def test_pruned_revisions_are_gone_and_all_that_is_kept_can_be_read(bank, tmp_pa
     for number in range(6, 12):
         bank.add([f"lesson {number}"])
     size = sum(path.stat().st_size for path in (tmp_path / "bank").rglob("*") if path.is_file())
-    assert bank.prune(3) == bank.revision.number - 2
+    assert bank.history.prune(3) == bank.revision.number - 2
     assert sum(path.stat().st_size for path in (tmp_path / "bank").rglob("*") if path.is_file()) < 0.7 * size
     assert len(behind.entries()) == 12  # the revision that it had read is gone: it is not stale
     for reader in (bank, coevo.open_bank(tmp_path / "bank")):
-        assert [len(reader.at(each.number).entries()) for each in reader.log()] == [10, 11, 12]
+        assert [len(reader.history.at(each.number).entries()) for each in reader.history.log()] == [10, 11, 12]
         assert [each.messages[2]["tool_calls"][0]["function"]["arguments"] for each in reader.trajectories()] == [
             '{"to": "box"}'
         ]
         with pytest.raises(CoevoError, match="revision 3 was pruned: the first one is 13"):
-            reader.at(3)
+            reader.history.at(3)
     assert [path.name for path in (tmp_path / "bank" / "trajectories").iterdir()] == ["00000009.json"]
-    bank.rollback(13)
-    assert len(bank.entries()) == 10 and bank.prune(1) == bank.revision.number
+    bank.history.rollback(13)
+    assert len(bank.entries()) == 10 and bank.history.prune(1) == bank.revision.number
     assert len(coevo.open_bank(tmp_path / "bank").entries()) == 10
     with pytest.raises(CoevoError, match="keep = 0"):
-        bank.prune(0)
+        bank.history.prune(0)

@@ -40,7 +40,7 @@ def test_a_candidate_is_found_once_it_has_shown_a_gain(bank):
     assert [each.verdict.admitted for each in judged] == [True, True]
     assert texts(bank.retrieve("where is the mug", "ann"))[0] == "the mug is in the safe"
     assert (bank.candidates(), bank.retrieve("mug", "bob"), bank.retrieve("mug")) == ([], [], [])
-    assert [(each.number, each.action, each.note) for each in bank.log()] == [
+    assert [(each.number, each.action, each.note) for each in bank.history.log()] == [
         (0, "create", ""),
         (1, "propose", "2 new candidates"),
         (2, "learn", "2 of 2 candidates entered"),
@@ -59,7 +59,7 @@ def test_a_useless_candidate_is_refused_and_its_measurements_are_pooled(bank):
         (judged,) = bank.learn(replay, replays=16)
         assert not judged.verdict.admitted
     assert (bank.entries(), len(played), len(set(played))) == ([], 64, 32)  # two sides each; no draw repeats
-    assert [each.verdict.pairs for each in bank.at(4)._now().view.judged()] == [16, 16]
+    assert [each.verdict.pairs for each in bank.history.at(4)._now().view.judged()] == [16, 16]
 
 
 def test_evidence_of_refused_candidates_counts_later(bank):
@@ -81,7 +81,7 @@ def test_lessons_that_wait_are_held_or_were_retired_are_not_proposed_again(bank)
     bank.retire(first, "it was moved")
     assert bank.propose(LESSONS) == bank.add(LESSONS) == []
     assert [entry.id for entry in bank.entries()] == [second]
-    assert bank.log()[-1].note == f"{first}: it was moved (retired by user)"
+    assert bank.history.log()[-1].note == f"{first}: it was moved (retired by user)"
     assert bank.propose(["a third", "a third."]) and bank.propose(["a third"]) == []
     assert bank.add(["a third"]) and bank.candidates() == []
 
@@ -90,15 +90,15 @@ def test_old_revisions_can_be_read_compared_and_restored(bank):
     bank.add(LESSONS[:1])
     bank.add(LESSONS[1:])
     bank.propose(["look up first"])
-    old = bank.at(1)
+    old = bank.history.at(1)
     bank.retire(bank.entries()[0].id, "wrong")
-    changes = bank.diff(1, 4)
+    changes = bank.history.diff(1, 4)
     assert [entry.strategy for entry in changes.added + changes.retired] == []
-    bank.rollback(3)
+    bank.history.rollback(3)
     assert len(bank.entries()) == 2 and [entry.strategy for entry in bank.candidates()] == ["look up first"]
-    assert [entry.strategy for entry in bank.diff(4, 5).added] == ["knock before you enter"]
+    assert [entry.strategy for entry in bank.history.diff(4, 5).added] == ["knock before you enter"]
     assert texts(old.retrieve("mug")) == ["the mug is in the safe"] and old.revision.number == 1
-    assert len(bank.log()) == 6 and not hasattr(old, "add")
+    assert len(bank.history.log()) == 6 and not hasattr(old, "add")
 
 
 def test_outcomes_and_measurements_make_the_report(bank):
@@ -169,7 +169,7 @@ def test_k_is_that_of_the_query_else_that_of_the_bank(tmp_path):
 def test_a_lesson_that_is_not_acceptable_changes_nothing(bank, lessons, scope, said):
     with pytest.raises(CoevoError, match=said) as error:
         bank.propose(lessons, scope)
-    assert "\n" not in str(error.value) and len(bank.log()) == 1
+    assert "\n" not in str(error.value) and len(bank.history.log()) == 1
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_rewards_that_are_not_acceptable_change_nothing(bank, returned, said):
     bank.propose(LESSONS[:1])
     with pytest.raises(CoevoError, match=said):
         bank.learn(lambda memory, lesson, draws: returned)
-    assert len(bank.log()) == 2 and len(bank.candidates()) == 1
+    assert len(bank.history.log()) == 2 and len(bank.candidates()) == 1
 
 
 @pytest.mark.parametrize(
@@ -206,15 +206,15 @@ def test_rewards_that_are_not_acceptable_change_nothing(bank, returned, said):
         (lambda bank: bank.retire("nothing", "why"), "'nothing' is no active entry"),
         (lambda bank: bank.retrieve(3), "query = 3"),
         (lambda bank: bank.retrieve("a", k=-1), "k = -1"),
-        (lambda bank: bank.at(1), "revision 1 does not exist: the last one is 0"),
-        (lambda bank: bank.at("1"), "write a whole number"),
-        (lambda bank: bank.rollback(7), "revision 7 does not exist"),
+        (lambda bank: bank.history.at(1), "revision 1 does not exist: the last one is 0"),
+        (lambda bank: bank.history.at("1"), "write a whole number"),
+        (lambda bank: bank.history.rollback(7), "revision 7 does not exist"),
     ],
 )
 def test_an_argument_that_is_not_acceptable_is_one_line(bank, call, said):
     with pytest.raises(CoevoError, match=said) as error:
         call(bank)
-    assert "\n" not in str(error.value) and len(bank.log()) == 1
+    assert "\n" not in str(error.value) and len(bank.history.log()) == 1
 
 
 def test_rewards_have_other_bounds_where_they_are_given(bank):
@@ -256,7 +256,7 @@ def test_a_damaged_bank_is_one_line(tmp_path):
     for damaged in ("", "{}", whole.replace('"number": 2', '"number": 1'), whole.replace('"stats":', '"other":')):
         file.write_text(damaged)
         with pytest.raises(CoevoError, match="copy it back from a backup"):
-            bank.at(2)
+            bank.history.at(2)
     file.unlink()
     with pytest.raises(CoevoError, match=r"00000002\.json is missing: copy it back from a backup"):
         coevo.open_bank(tmp_path)
@@ -264,7 +264,7 @@ def test_a_damaged_bank_is_one_line(tmp_path):
     changed["tables"]["entries"] = "0" * 64
     file.write_text(json.dumps(changed))
     with pytest.raises(CoevoError, match="revision 2 cannot be read: copy the directory back from a backup"):
-        bank.at(2)
+        bank.history.at(2)
     assert len(coevo.open_bank(tmp_path).entries()) == 3
 
 

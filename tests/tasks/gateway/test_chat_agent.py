@@ -12,9 +12,9 @@ from support.small_run import MICROWAVE, MUG
 from support.writer_models import model
 
 from coevo.configs.context_config import ContextConfig
-from coevo.flows.gateway.anthropic_dialect import Anthropic
-from coevo.flows.gateway.dialect import ChatReply
-from coevo.flows.gateway.openai_dialect import OpenAI
+from coevo.flows.endpoint.anthropic_dialect import Anthropic
+from coevo.flows.endpoint.dialect import ChatReply
+from coevo.flows.endpoint.openai_dialect import OpenAI
 from coevo.models.engines.requests import completions_of, ends_of
 from coevo.models.policy.context import Context
 from coevo.models.policy.message_prompts import MessagePrompts

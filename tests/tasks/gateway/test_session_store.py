@@ -13,10 +13,11 @@ from coevo.records.episode import Completion
 from coevo.records.message import Message, MessageCall
 from coevo.tasks.gateway.gateway_session import FullError, OverError, SessionLimits, Sessions
 from coevo.tasks.gateway.session_store import SessionOutcome, SessionRecord, SessionStore, SessionTask, read_sessions
-from coevo.tasks.gateway.session_tree import AskedPrompt
+from coevo.tasks.gateway.session_tree import AskedPrompt, HistoryMatch
 from coevo.utilities.errors import CoevoError
 
 WON = SessionOutcome(reward=1.0, success=True)
+ASKED = AskedPrompt(HistoryMatch(None, (Message("user", "a\u2028b"),)), "[]", ("e1",), (7, 8))
 
 
 STORES = {}
@@ -100,7 +101,7 @@ def test_what_was_open_is_lost_and_nothing_else(tmp_path):
 
 def test_sessions_that_nobody_uses_are_abandoned(tmp_path):
     found = sessions(tmp_path, SessionLimits(idle=-1.0))
-    with answered(found.open("idle")).drawing(1):
+    with answered(found.open("idle")).drawing(ASKED, 1):
         found.expire()
         assert found.counts()["open"] == 1
     found.expire()

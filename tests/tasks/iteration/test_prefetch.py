@@ -19,8 +19,7 @@ from coevo.tasks.iteration.prefetch import staleness as mean_staleness
 from coevo.tasks.play.play import Player
 from coevo.tasks.revision_artifacts import episodes_of
 from coevo.tasks.run.open_run import position
-from coevo.tasks.steps.advantage import advantage
-from coevo.tasks.steps.update import update
+from coevo.tasks.steps.policy_steps import advantage, update
 from coevo.utilities.errors import CoevoError
 
 SMALL = (

@@ -10,9 +10,8 @@ from coevo.configs.load.load import load_recipe
 from coevo.memory.clusters import Cluster
 from coevo.memory.writers.writer import Proposal
 from coevo.tasks.play.play import Player
-from coevo.tasks.steps.bank_steps import admit, credit
+from coevo.tasks.steps.bank_steps import admit, credit, judge
 from coevo.tasks.steps.evaluate import evaluate
-from coevo.tasks.steps.judge import judge
 
 SMALL = [
     "warmstart=null", "iterations=3", "rollout.tasks=2", "rollout.group_size=4", "rollout.max_turns=2",

@@ -108,7 +108,7 @@ class Shorter(AskedPlayer):
 
     def __init__(self, env, agent, most):
         super().__init__(env, agent, SEED)
-        agent._engine = Short(agent._engine, most)
+        agent.engine = Short(agent.engine, most)
 
 
 def test_an_overlong_episode_through_an_agent_is_one_that_is_played_here(package):

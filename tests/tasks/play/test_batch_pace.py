@@ -17,7 +17,7 @@ from coevo.records.draws import extend, key
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics
 from coevo.tasks.play.play import Player
-from coevo.tasks.play.slots import RolloutPlan, Slots
+from coevo.tasks.play.vectorised_environments import RolloutPlan, VectorisedEnvironments
 from coevo.utilities.errors import CoevoError
 
 
@@ -163,7 +163,7 @@ def test_slots_play_the_same_parts(turns):
 
         return RolloutPlan(4, turns, attempt, lambda each: each)
 
-    slots, others = Slots(), Slots()
+    slots, others = VectorisedEnvironments(), VectorisedEnvironments()
     for update in range(4):
         parts, same = slots.play(player(), draw(update)), others.play(alone(), draw(update))
         assert without_logprobs(same) == without_logprobs(parts)

@@ -19,8 +19,8 @@ from coevo.records.draws import key
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics, report_losses
 from coevo.tasks.play.play import Player
-from coevo.tasks.play.slots import RolloutPlan, Slots
-from coevo.tasks.steps.advantage import shape
+from coevo.tasks.play.vectorised_environments import RolloutPlan, VectorisedEnvironments
+from coevo.tasks.steps.policy_steps import shape
 from coevo.tasks.steps.rollout import rollout, sample
 from coevo.utilities.errors import CoevoError
 
@@ -228,7 +228,7 @@ def test_slots_count_a_lost_part_and_start_anew():
     plan = RolloutPlan(
         1, 3, lambda _, n: Attempt((bad, good)[min(n, 1)], n, (), f"r{n}", 1, key("slots", n)), lambda it: it
     )
-    slots = Slots()
+    slots = VectorisedEnvironments()
     first, second = slots.play(fragile, plan)
     assert first.lost.startswith("exception: KeyError")
     assert (second.task, len(second.turns), bool(second.following)) == (good, 2, True)

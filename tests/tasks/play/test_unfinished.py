@@ -9,7 +9,7 @@ from support.sessions import batch, committed, opened, shaped
 from coevo.configs.load.load import load_recipe
 from coevo.records.arrow import episodes_to_table
 from coevo.tasks.play.play import Player
-from coevo.tasks.play.slots import FOLDER, read_unfinished, replayed
+from coevo.tasks.play.vectorised_environments import FOLDER, read_unfinished, replayed
 from coevo.tasks.revision_artifacts import episodes_of
 from coevo.tasks.steps.gate import gate_episodes
 from coevo.utilities.errors import CoevoError

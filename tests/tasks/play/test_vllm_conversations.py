@@ -15,11 +15,10 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from coevo.configs.context_config import ContextConfig
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
-from coevo.configs.rollout.engine_config import VllmEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
 from coevo.envs.base import Step
-from coevo.models.engines.vllm.server_command import BLOCK
 from coevo.models.engines.vllm.vllm_engine import VllmEngine
+from coevo.models.engines.vllm.vllm_server import BLOCK
 from coevo.models.policy.context import Context
 from coevo.models.policy.policy import Policy, build, save
 from coevo.records.draws import key

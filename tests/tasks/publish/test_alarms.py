@@ -15,7 +15,7 @@ from coevo.configs.load.load import load_recipe
 from coevo.configs.update.advantage_config import GaeConfig, GrpoConfig, ReinforceConfig
 from coevo.flows.console.progress import Progress
 from coevo.lineage.revision.manifest import Manifest
-from coevo.memory.writers.model.answers import Posed, answers, counts
+from coevo.memory.writers.model.answers import PromptedQuestion, answers, counts
 from coevo.memory.writers.model.transcript import Shown
 from coevo.models.advantages.groups import zero_variance
 from coevo.records.answer_faults import REMEDIES, Fault
@@ -24,8 +24,8 @@ from coevo.records.writing import Question, Reply
 from coevo.tasks.play.episode_metrics import unusable_metrics
 from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.revision_page import page
-from coevo.tasks.steps.advantage import _streak, nothing_to_compare
 from coevo.tasks.steps.bank_steps import idle_firings
+from coevo.tasks.steps.policy_steps import _streak, nothing_to_compare
 
 CUT = replace(turn().completion, finished=False)
 
@@ -370,8 +370,10 @@ CUT_OFF = "end at the limit of tokens", "a larger bank.writer.model.max_new_toke
 )
 def test_answers_that_nobody_can_read_alarm_at_once(schema, text, finished, says):
     """As the writer counts them: a model that writes no JSON, too little of it, or a policy not taught to write."""
-    posed = Posed(Question("contrast", "", ("e1",), "", "x", schema), [Shown(episode(), "", frozenset({1}))])
-    found = answers(lambda questions: [Reply(text, finished, 1, 2) for _ in questions], [posed] * 4)
+    prompted = PromptedQuestion(
+        Question("contrast", "", ("e1",), "", "x", schema), [Shown(episode(), "", frozenset({1}))]
+    )
+    found = answers(lambda questions: [Reply(text, finished, 1, 2) for _ in questions], [prompted] * 4)
     metrics = {f"bank__writer__{name}": count for name, count in counts(found).items()}
     first, second = alarms(manifest(**metrics))
     assert (first, second) == (f"4 of the writer's 4 answers {says[0]}", f"remedy: {says[1]}")

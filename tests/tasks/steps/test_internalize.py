@@ -10,8 +10,7 @@ from support.sessions import do, iterate, opened
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
 from coevo.records.intervals import paired
-from coevo.tasks.steps.evaluate import evaluate
-from coevo.tasks.steps.internalize import gains, internalize, panels_of
+from coevo.tasks.steps.evaluate import evaluate, gains, internalize, panels_of
 from coevo.utilities.errors import CoevoError
 
 SMALL = [

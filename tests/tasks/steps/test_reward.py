@@ -10,7 +10,7 @@ from coevo.configs.update.advantage_config import GigpoConfig, GrpoConfig
 from coevo.configs.update.reward_config import ExtrinsicConfig
 from coevo.models.rewards import reward
 from coevo.tasks.play.episode_metrics import outcome_metrics
-from coevo.tasks.steps.advantage import EpisodeScores, advantage_metrics, trajectories_of
+from coevo.tasks.steps.policy_steps import EpisodeScores, advantage_metrics, trajectories_of
 
 
 def test_the_spread_of_advantages():

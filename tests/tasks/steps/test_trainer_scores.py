@@ -11,7 +11,7 @@ from support.batches import episode, turn
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.losses.policy_loss import kl_penalties
 from coevo.models.trainer.samples import Scores, read_scores, write_scores
-from coevo.tasks.steps.advantage import score
+from coevo.tasks.steps.policy_steps import score
 
 EPISODES = [episode(0, 0, (turn(tokens=2), turn(tokens=1))), episode(0, 1, (turn(tokens=3),))]
 REWARD = {"kl_in": "reward", "kl": "k1", "kl_coefficient": 0.5}

@@ -23,8 +23,7 @@ from coevo.records.entry import entry_id
 from coevo.records.episode import Episode
 from coevo.tasks.play.retrieve import Retrieved
 from coevo.tasks.play.treatment_groups import TreatmentGroups, group_name, inserted
-from coevo.tasks.steps.bank_steps import admit
-from coevo.tasks.steps.judge import _lost, weigh
+from coevo.tasks.steps.bank_steps import _lost, admit, weigh
 
 SETTINGS = [
     "warmstart=null", "rollout.tasks=8", "rollout.group_size=8", "evaluation.tasks=4", "evaluation.every=1000",

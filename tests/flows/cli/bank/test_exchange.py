@@ -207,8 +207,8 @@ def test_a_run_in_use_is_refused_and_one_that_is_not_is_published(coevo, refused
 KILLS = (
     "coevo.memory.bank.bank:Bank.merge@1+",
     "coevo.lineage.objects.artifacts:Artifacts.add@1+",
-    "coevo.lineage.repository:Repository.seal@1",
-    "coevo.lineage.repository:Repository.seal@1+",
+    "coevo.lineage.repository:Repository.commit@1",
+    "coevo.lineage.repository:Repository.commit@1+",
 )
 GATE = ["coevo.tasks.run.by_hand:check_bank"]
 """Left out since it writes nothing, and importing it takes seconds."""

@@ -125,9 +125,9 @@ KILLS = (
     "coevo.memory.bank.bank:Bank.merge@1+",
     "coevo.lineage.objects.artifacts:Artifacts.add@1+",
     "coevo.lineage.lineage:write_manifest@1+",
-    "coevo.lineage.repository:Repository.seal@1",
+    "coevo.lineage.repository:Repository.commit@1",
     "git:commit/refs updated@1",
-    "coevo.lineage.repository:Repository.seal@1+",
+    "coevo.lineage.repository:Repository.commit@1+",
     "coevo.flows.upkeep.change_by_hand:publish_if_quick@1",
 )
 COMMITTED = KILLS[-3:]

@@ -10,7 +10,7 @@ from support.evidence import evidence
 
 from coevo.configs.bank.writer import ModelContrastConfig
 from coevo.memory.writers.model.answer_lessons import REASONS
-from coevo.memory.writers.model.answers import Posed, answers
+from coevo.memory.writers.model.answers import PromptedQuestion, answers
 from coevo.memory.writers.model.contrast import writer
 from coevo.records.task import BY_SCOPE
 from coevo.records.writing import Question, Reply
@@ -335,7 +335,7 @@ def test_what_is_kept_of_a_refused_item_is_bounded():
 
 
 def test_every_question_has_its_reply():
-    posed = [Posed(Question("contrast", "", (), "", ""), ())] * 2
+    prompted = [PromptedQuestion(Question("contrast", "", (), "", ""), ())] * 2
     with pytest.raises(ValueError, match="zip"):
-        answers(lambda questions: [Reply("", False, fault="timed out")], posed)
+        answers(lambda questions: [Reply("", False, fault="timed out")], prompted)
     assert answers(None, []) == []

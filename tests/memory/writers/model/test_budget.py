@@ -17,7 +17,7 @@ from coevo.configs.bank.writer import (
     ModelReflectionConfig,
     ModelSkillsConfig,
 )
-from coevo.memory.writers.model.prompts import posed
+from coevo.memory.writers.model.prompts import prompted
 from coevo.memory.writers.writer import AskFunction, writer_of
 from coevo.records.task import BY_SCOPE
 from coevo.records.writing import QuestionRoom, estimated
@@ -126,7 +126,7 @@ def test_no_question_is_longer_than_the_room_of_its_writer_model_and_all_it_lack
 
 def test_where_everything_cannot_be_shown_notes_take_a_third_and_attempts_the_rest():
     held = [entry(f"note {n} " * 30) for n in range(40)]
-    found = posed("edits", "Say so.", group(1, 7, PAGE), QuestionRoom(3000), held)
+    found = prompted("edits", "Say so.", group(1, 7, PAGE), QuestionRoom(3000), held)
     shown = 40 - found.notes_left_out
     assert 0 < sum(estimated(each.strategy) for each in held[:shown]) <= 1000
     assert f"({found.notes_left_out} more notes are left out)" in found.question.user
@@ -134,7 +134,7 @@ def test_where_everything_cannot_be_shown_notes_take_a_third_and_attempts_the_re
 
 
 def test_attempts_before_the_last_are_left_out_where_their_shares_would_say_nothing():
-    found = posed("edits", "Say so.", group(1, 29, PAGE), QuestionRoom(900))
+    found = prompted("edits", "Say so.", group(1, 29, PAGE), QuestionRoom(900))
     assert found.attempts_left_out == 30 - len(found.attempts) > 0
     assert found.attempts[-1].episode == group(1, 29, PAGE)[-1]
     assert f"({found.attempts_left_out} more attempts are left out)" in found.question.user

@@ -7,8 +7,7 @@ import torch
 from support.policies import llama, qwen, qwen2, requests
 from transformers import MambaConfig, MambaForCausalLM
 
-from coevo.configs.rollout.engine_config import TransformersEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, TransformersEngineConfig
 from coevo.models.engines.requests import Request
 from coevo.models.engines.transformers import prefill_rows, sampler
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine

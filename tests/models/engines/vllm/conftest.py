@@ -6,8 +6,7 @@ import pytest
 from support.policies import qwen
 
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
-from coevo.configs.rollout.engine_config import VllmEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
 from coevo.models.engines.vllm.vllm_engine import VllmEngine
 from coevo.models.policy.policy import build, save
 from coevo.records.draws import key

@@ -10,8 +10,7 @@ import psutil
 import pytest
 from support.policies import requests
 
-from coevo.configs.rollout.engine_config import VllmEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
 from coevo.models.engines.vllm.sender import Sender, SenderLaunch
 from coevo.models.engines.vllm.server_client import Client, UnreachableError
 from coevo.models.engines.vllm.vllm_engine import VllmEngine

@@ -9,7 +9,7 @@ import pytest
 from support.completions import HANGS_UP, Answer, completions, refused
 from support.weights import known
 
-from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.models.engines.vllm import replica as module
 from coevo.models.engines.vllm.replica import Replica
 from coevo.models.engines.vllm.server_check import ServerProbe

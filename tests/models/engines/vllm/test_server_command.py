@@ -3,8 +3,8 @@ import json
 import pytest
 import torch
 
-from coevo.configs.rollout.engine_config import VllmEngineConfig
-from coevo.models.engines.vllm.server_command import ServerSettings, command, interpreter, sender_settings, settings
+from coevo.configs.rollout.rollout_config import VllmEngineConfig
+from coevo.models.engines.vllm.vllm_server import ServerSettings, command, interpreter, sender_settings, settings
 from coevo.utilities.errors import CoevoError
 
 
@@ -26,7 +26,7 @@ def test_the_working_directory_does_not_choose_the_default_interpreter(tmp_path,
     mine.parent.mkdir(parents=True)
     mine.touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("coevo.models.engines.vllm.server_command.ROOT", tmp_path / "sources")
+    monkeypatch.setattr("coevo.models.engines.vllm.vllm_server.ROOT", tmp_path / "sources")
     with pytest.raises(CoevoError, match="no such interpreter"):
         interpreter(VllmEngineConfig(type="vllm"))
     assert interpreter(VllmEngineConfig(type="vllm", python=str(mine))) == mine

@@ -8,7 +8,7 @@ import psutil
 import pytest
 from support.weights import known
 
-from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.models.engines.vllm.replica import Replica
 from coevo.models.engines.vllm.server_check import ServerProbe
 from coevo.models.engines.vllm.vllm_server import VllmServer

@@ -16,8 +16,7 @@ import torch
 from scipy.stats import chisquare
 from support.policies import requests
 
-from coevo.configs.rollout.engine_config import VllmEngineConfig
-from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
 from coevo.models.engines.requests import Request
 from coevo.models.engines.vllm import vllm_engine as module
 from coevo.models.engines.vllm.expected import ExpectedDigests

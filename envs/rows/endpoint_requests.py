@@ -1,0 +1,92 @@
+"""Requests to an endpoint of OpenAI's chat completions API, from worker processes of any interpreter.
+
+Requests go to the configured address alone: redirections are refused, and a proxy is passed by on this machine and
+where the user excepts the address.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from time import sleep
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import OpenerDirector, Request
+
+from coevo.configs.proxies import opener_of
+from coevo.utilities.errors import CoevoError
+
+MAX_RESPONSE_BYTES = 2**20
+"""Most bytes of a response."""
+RETRY_INTERVAL_S = 0.2
+"""Seconds before a request is sent again, doubled each time."""
+AGAIN = (408, 409, 425, 429, 500, 502, 503, 504)
+"""States of a response after which a request is sent again."""
+
+
+class EndpointError(CoevoError):
+    """An endpoint that does not reply."""
+
+
+@dataclass(frozen=True)
+class CompletionsEndpoint:
+    """An endpoint.
+
+    Attributes:
+        who: who answers there, for messages, as "the judge".
+        setting: setting that has the address.
+        url: address without ``/chat/completions``.
+        seconds: time limit of a request.
+        retries: maximum number of times that a request is sent again after a failure.
+        key: API key; empty for none.
+    """
+
+    who: str
+    setting: str
+    url: str
+    seconds: float
+    retries: int
+    key: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_opener", opener_of(self.url, self.setting))
+
+    def asked(self, body: Mapping[str, Any], retries: int | None = None) -> tuple[bytes, int]:
+        """Send a request until there is a response, or no repetition is left.
+
+        Returns:
+            the response, and how often the request was sent.
+
+        Raises:
+            EndpointError: there is no response.
+        """
+        most = self.retries if retries is None else min(retries, self.retries)
+        for attempt in range(most + 1):
+            try:
+                return self._sent(body), attempt + 1
+            except HTTPError as error:
+                error.close()
+                reason, again = f"state {error.code}", error.code in AGAIN
+            except (OSError, HTTPException) as error:
+                reason, again = f"{type(error).__name__}: {str(error)[:100]}", True
+            if not again or attempt == most:
+                break
+            sleep(RETRY_INTERVAL_S * 2**attempt)
+        raise EndpointError(
+            f"{self.who} at {self.url} does not reply ({reason}): start it, or correct url, key or model"
+        )
+
+    def _sent(self, body: Mapping[str, Any]) -> bytes:
+        headers = {"Content-Type": "application/json", "User-Agent": "coevo", "Accept-Encoding": "identity"}
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
+        address = f"{self.url.rstrip('/')}/chat/completions"
+        opener: OpenerDirector = self._opener  # type: ignore[attr-defined]
+        with opener.open(Request(address, json.dumps(body).encode(), headers), timeout=self.seconds) as response:
+            content: bytes = response.read(MAX_RESPONSE_BYTES + 1)
+        if len(content) > MAX_RESPONSE_BYTES:
+            raise EndpointError(
+                f"the response of {self.who} has more than {MAX_RESPONSE_BYTES} bytes: "
+                "name an endpoint of chat completions"
+            )
+        return content

@@ -1,0 +1,47 @@
+"""``--json`` of commands that change something: one document with what they made; ``--version`` and completion."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+
+from support.small_run import MUG
+
+
+def made(coevo, *line):
+    told = coevo(*line, "--json")
+    assert told.code == 0, told.err
+    return json.loads(told.out)
+
+
+def test_commands_that_change_a_run_say_what_they_made(copied, coevo, tmp_path):
+    file = tmp_path / "notes.jsonl"
+    exported = made(coevo, "bank", "export", "first@1", file)
+    assert exported == {"revision": "first@1", "entries": 2, "file": str(file)}
+    assert made(coevo, "tag", "first@1", "early") == {"tag": "early", "revision": "first@1"}
+    assert made(coevo, "tag", "first", "early", "--delete") == {"tag": None, "revision": "first@1"}
+    retired = made(coevo, "bank", "retire", "first", MUG.id, "--reason", "test")
+    assert retired == {"entry": MUG.id, "revision": "first@4"}
+    again = made(coevo, "bank", "retire", "first", MUG.id, "--reason", "test")
+    assert again == {"entry": MUG.id, "revision": None}
+    imported = made(coevo, "bank", "import", "first", file)
+    assert imported == {"revision": "first@5", "added": 1, "known": 1}
+
+
+def test_a_rollback_and_a_branch_name_their_revisions(copied, coevo):
+    assert made(coevo, "rollback", "first", "--to", "2") == {"run": "first", "revision": 4, "restored_from": 2}
+    branched = made(coevo, "branch", "first@2", "twig", "iterations=50")
+    assert branched == {"run": "twig", "revision": 3, "parent": "first@2", "changed": []}
+
+
+def test_the_version_is_that_of_the_package(coevo):
+    assert coevo("--version").out == f"coevo {version('coevo')}\n"
+
+
+def test_a_shell_gets_the_words_that_may_follow():
+    asked = {"_COEVO_COMPLETE": "complete_bash", "COMP_WORDS": "coevo bank re", "COMP_CWORD": "2"}
+    line = [sys.executable, "-P", "-m", "coevo.flows"]
+    told = subprocess.run(line, env={**os.environ, **asked}, capture_output=True, text=True, check=False, timeout=120)
+    assert set(told.stdout.split()) == {"rejects", "retire", "retrieval"}
+    assert told.stderr == ""

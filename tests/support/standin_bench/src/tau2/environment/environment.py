@@ -1,0 +1,1 @@
+"""Empty: its place tells a checkout."""

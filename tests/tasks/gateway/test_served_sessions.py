@@ -1,0 +1,93 @@
+"""Sessions of a served agent are a memory that may be forgotten at any time; those of a gateway are not."""
+
+import tracemalloc
+
+import pytest
+
+from coevo.records.episode import Completion
+from coevo.records.message import Message
+from coevo.tasks.gateway.gateway_session import MIB, FullError, GatewaySession, SessionLimits, Sessions
+from coevo.tasks.gateway.served_sessions import ServedSessions
+from coevo.tasks.gateway.session_store import SessionOutcome, SessionStore, SessionTask
+from coevo.tasks.gateway.session_tree import AskedPrompt
+
+
+@pytest.fixture
+def sessions(tmp_path):
+    """Sessions of a gateway with small bounds."""
+    store = SessionStore(tmp_path)
+    yield Sessions(store, SessionLimits(memory=MIB, each=MIB // 2), "training", "first@3", "first@3")
+    store.close()
+
+
+def grown(session, turns=1, tokens=500):
+    """A session with more answers, to messages of its own."""
+    for _ in range(turns):
+        number = len(session.tree.turns)
+        messages = [Message("user", f"{session.name} {number} " + "observation " * 100)]
+        asked = AskedPrompt(session.tree.match(messages, "[]"), "[]", ("e1",), tuple(range(tokens)))
+        ids = tuple(range(1000, 1000 + tokens))
+        session.keep(asked, Completion(ids, (-0.5,) * tokens, "x", True), Message.answer(f"{number}" + "answer " * 90))
+    return session
+
+
+def test_bytes_are_counted_as_they_are_taken():
+    session = GatewaySession("s", "training", "", SessionTask())
+    grown(session)
+    tracemalloc.start()
+    before = session.memory.used
+    grown(session, 200)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken <= session.memory.used - before <= 2 * taken
+
+
+def test_a_session_and_all_of_them_have_a_bound_until_outcomes_make_room(sessions):
+    grown(sessions.open("large"), 45)
+    with pytest.raises(FullError, match=r"session large is full: report its outcome: at most 0.5 MiB"):
+        sessions.use("large")
+    for name in ("two", "three"):
+        grown(sessions.open(name), 20)
+    with pytest.raises(FullError, match=r"the open sessions are full: report outcomes, .* at most 1 MiB"):
+        sessions.use("two")
+    with pytest.raises(FullError, match="the open sessions are full"):
+        sessions.use("another")
+    sessions.end("large", SessionOutcome(reward=1.0, success=True))()
+    assert sessions.use("two").tree.turns
+    assert sessions.use("another").open
+
+
+def test_a_request_that_has_no_room_is_refused_before_it_is_drawn(sessions):
+    session = sessions.open("one")
+    messages = (Message("user", "x" * MIB),)
+    asked = AskedPrompt(session.tree.match(messages, "[]"), "[]", (), (1, 2))
+    with pytest.raises(FullError, match="session one is full"), session.drawing(asked, 1):
+        pytest.fail("it was drawn")
+    assert (session.waiting, session.memory.used) == (0, 0)
+
+
+def test_what_was_unused_longest_is_forgotten_for_others():
+    found = ServedSessions(SessionLimits(sessions=3))
+    used = {name: grown(found.use(name)) for name in ("a", "b", "c")}
+    assert found.use("a") is used["a"]
+    found.use("d")
+    assert found.use("a") is used["a"]
+    assert found.use("b") is not used["b"]
+    assert found.use("") is not found.use("")
+
+
+def test_conversations_have_a_bound_of_memory_and_are_never_refused_for_it():
+    found = ServedSessions(SessionLimits(memory=2 * MIB, each=MIB))
+    for number in range(100):
+        session = grown(found.use(f"s{number}"), 5)
+        assert found.use(f"s{number}") is session
+    for _ in range(100):
+        grown(found.use("long"), 5)
+    assert len(found.use("long").tree.turns) < 500
+
+
+def test_the_task_is_that_of_the_request():
+    found = ServedSessions(SessionLimits())
+    task = SessionTask(scope="lotus")
+    assert found.use("a", task).task == task
+    assert found.use("a").task == SessionTask()
