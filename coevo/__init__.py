@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from coevo.configs.base import Config
     from coevo.configs.load.open_parts import open_part
+    from coevo.configs.load.pairing import Pairing
     from coevo.envs.base import Environment, Guide, Probe, Step
     from coevo.envs.registry import add as add_environment
     from coevo.envs.stateful.interface import Live
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 _HOME = {
     "coevo.configs.base": ("Config",),
     "coevo.configs.load.open_parts": ("open_part",),
+    "coevo.configs.load.pairing": ("Pairing",),
     "coevo.memory.evidence.references": ("References",),
     "coevo.memory.admission.admission": ("AdmissionPart", "Decision", "Trial"),
     "coevo.memory.library": ("Library",),
@@ -157,6 +159,7 @@ __all__ = [
     "NamedForm",
     "Note",
     "OwnForm",
+    "Pairing",
     "Panel",
     "Phase",
     "Probe",

@@ -21,8 +21,8 @@ from coevo.configs.trust_settings import Trusted
 class ShapeConfig(Config):
     """Sizes of a dense decoder, as in its ``config.json``."""
 
-    architecture: Literal["qwen2", "qwen3"]
-    """Layer design: ``qwen2`` has biases in its attention, ``qwen3`` normalises queries and keys."""
+    architecture: Literal["qwen2", "qwen3", "llama"]
+    """Layer design: ``qwen2`` has biases in its attention, ``qwen3`` normalises queries and keys, ``llama`` neither."""
     vocabulary: int = Field(ge=1, le=2**24)
     """Rows of the embedding (``vocab_size``)."""
     hidden_size: int = Field(ge=8, le=2**16)

@@ -10,6 +10,7 @@ from mkdocs.structure.pages import Page
 from typer.cli import get_docs_for_click
 
 import coevo
+from coevo.configs.load.paper_tables import pairings_page
 from coevo.flows.cli.app import app
 
 ROOT = Path(__file__).parents[1]
@@ -25,7 +26,7 @@ TOP = {
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that no file in ``docs`` holds."""
     made = {page: (ROOT / name).read_text("utf-8") for name, page in TOP.items()}
-    made |= {"command-line.md": command_line(), "python-api.md": python_api()}
+    made |= {"command-line.md": command_line(), "python-api.md": python_api(), "pairings.md": pairings_page()}
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
     return files

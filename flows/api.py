@@ -18,6 +18,7 @@ from coevo.utilities.extras import extras_named
 if TYPE_CHECKING:
     import pandas as pd
 
+    from coevo.configs.load.pairing import Pairing
     from coevo.flows.evaluation.panel_evaluation import Evaluation
     from coevo.flows.from_rows import GivenEnvironment
     from coevo.flows.packages.promotion import Promotion
@@ -28,7 +29,7 @@ WorkspacePath = Path | str | None
 
 @extras_named()
 def run(
-    recipe: str,
+    recipe: "str | Pairing",
     overrides: Mapping[str, object] | None = None,
     *,
     env: "GivenEnvironment | None" = None,
@@ -39,10 +40,10 @@ def run(
     """Start a run and play it to its end, like ``coevo run``, or until it is pending approval (see ``waiting``).
 
     Args:
-        recipe: name of a shipped recipe, or path of a ``.yaml`` file.
+        recipe: name of a shipped recipe, path of a ``.yaml`` file, or ``coevo.Pairing("webshop", "grpo", "./model")``.
         overrides: settings to change by dotted key, for example ``{"seed": 11, "bank.retrieval.k": 2}``.
         env: environment in place of the recipe's, from ``coevo.from_rows``, ``coevo.from_gymnasium`` and the like.
-        name: name of the run; ``<recipe>-<n>`` by default.
+        name: name of the run; ``<recipe>-<n>`` by default, of a pairing ``ENV_METHOD_MODEL-<n>``.
         quiet: show no progress.
         workspace: directory of runs.
 
@@ -50,13 +51,14 @@ def run(
         Name of the run.
 
     Raises:
-        CoevoError: the recipe, a setting or the name is not valid, this machine cannot play the run, or no revision was
-            committed.
+        CoevoError: the recipe, the pairing, a setting or the name is not valid, this machine cannot play the run, or no
+            revision was committed.
     """
-    from coevo.flows.configure import configure
+    from coevo.flows.configure import configure, configure_pairing
 
-    given = {} if env is None else env.settings()
-    config, opened = configure(recipe, as_typed({**given, **(overrides or {})})), workspace_of(workspace)
+    given = as_typed({**({} if env is None else env.settings()), **(overrides or {})})
+    config = configure(recipe, given) if isinstance(recipe, str) else configure_pairing(recipe, given)
+    opened = workspace_of(workspace)
     from coevo.flows.start_run import RunOptions, start_run
 
     return start_run(config, opened, name, RunOptions(quiet=quiet)).run

@@ -29,6 +29,9 @@ ROOT = Path(__file__).parents[1]
 KINDS = ("envs", "models", "methods", "recipes")
 """Folders of the shipped files."""
 
+VARIANTS = "variants"
+"""Key of a method's file: settings that the method has with some models and environments, see ``pairing``."""
+
 ALONE = 1000
 """Iterations of a method that sets none."""
 
@@ -95,12 +98,14 @@ def load_method(name: str) -> RunConfig:
     return validate(_merged({"recipe": name, "iterations": ALONE}, *parts), source=name)
 
 
-def compose(bases: Sequence[str], settings: Mapping[str, Any], overrides: Sequence[str], source: str) -> RunConfig:
+def compose(
+    bases: Sequence[str | Mapping[str, Any]], settings: Mapping[str, Any], overrides: Sequence[str], source: str
+) -> RunConfig:
     """The validated configuration of settings over shipped files and recipes, as a user asks for it.
 
     Args:
-        bases: shipped files such as ``envs/homerules``, shipped recipes such as ``recipes/homerules-react``, or recipe
-            files by path; later ones win.
+        bases: shipped files such as ``envs/homerules``, shipped recipes such as ``recipes/homerules-react``, recipe
+            files by path, or settings; later ones win.
         settings: what is set over them.
         overrides: settings as ``KEY=VALUE``, which win over all.
         source: name for messages.
@@ -109,7 +114,10 @@ def compose(bases: Sequence[str], settings: Mapping[str, Any], overrides: Sequen
         ConfigError: a file is not there, or the settings do not describe a possible run.
     """
     known = {f"{kind}/{name}": file for kind in KINDS for name, file in shipped(kind).items()}
-    parts = (_part(known[base]) if base in known else _read(Path(base)) for base in bases)
+    parts = (
+        base if isinstance(base, Mapping) else _part(known[base]) if base in known else _read(Path(base))
+        for base in bases
+    )
     return written(change(reduce(_above, (*parts, settings), {"recipe": source}), overrides), source)
 
 
@@ -170,10 +178,27 @@ def _read(path: Path) -> dict[str, Any]:
     return reduce(_above, (*bases, settings))
 
 
-@cache
+def shipped_settings(base: str) -> Mapping[str, Any]:
+    """Settings of a shipped file such as ``models/scratch``, as it has them."""
+    kind, _, name = base.partition("/")
+    return _part(shipped(kind)[name])
+
+
+def variants(method: str) -> Mapping[str, Mapping[str, Any]]:
+    """Settings of a shipped method for some models (``pretrained``) and environments, by name."""
+    return _with_variants(shipped("methods")[method])[1]
+
+
 def _part(path: Path) -> dict[str, Any]:
-    """A shipped file, read once in a process; nobody may change it."""
-    return _read(path)
+    """Settings of a shipped file, without its variants; nobody may change them."""
+    return _with_variants(path)[0]
+
+
+@cache
+def _with_variants(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Settings of a shipped file and its variants, read once in a process."""
+    settings = _read(path)
+    return settings, settings.pop(VARIANTS, {}) if path.parent.name == "methods" else {}
 
 
 def _bases(bases: object, path: Path) -> list[Path]:

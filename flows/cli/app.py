@@ -37,6 +37,7 @@ from coevo.flows.cli import (
     run,
     schedule,
     serve,
+    table,
     tag,
 )
 from coevo.flows.cli.bank import bank
@@ -58,7 +59,7 @@ app = typer.Typer(
 )
 PANELS = {
     "Runs": (run, evaluate, ablate, schedule),
-    "History": (inspect, episodes, explain, compare, report, rollback, approve, branch, tag),
+    "History": (inspect, episodes, explain, compare, table, report, rollback, approve, branch, tag),
     "Workspace": (fsck, gc, remote, serve, doctor),
     "Packages": (package, gateway),
     "Choices": (catalogue, play),

@@ -4,6 +4,7 @@ Every section of the schema is a part, so new sections appear in the table of me
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -25,12 +26,22 @@ WIDTH = 100
 """Width of a table of methods, in characters."""
 
 
-def recipes(as_json: JsonOption = False) -> None:
+def recipes(
+    papers: Annotated[
+        bool, typer.Option("--papers", help="The rows of the papers' tables instead, each with its command.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """List the recipes for `coevo run`.
+
+    `coevo run --env ENV --method METHOD --model MODEL` composes what no recipe names; --papers lists such commands.
 
     Example: coevo recipes
     """
-    _show(_shipped("recipes"), as_json)
+    if papers:
+        _show_papers(as_json)
+    else:
+        _show(_shipped("recipes"), as_json)
 
 
 def methods(
@@ -90,6 +101,21 @@ def _show(rows: list[dict[str, str]], as_json: bool) -> None:
         output.document(rows)
     else:
         output.table(rows, ("name", "description"))
+
+
+def _show_papers(as_json: bool) -> None:
+    from coevo.configs.load.paper_tables import paper_rows
+
+    rows = paper_rows()
+    if as_json:
+        output.document([asdict(row) | {"command": row.command if row.is_here else None} for row in rows])
+        return
+    above = None
+    for row in rows:
+        if (row.paper, row.table) != above:
+            above = row.paper, row.table
+            output.line(f"{row.paper}, {row.table}")
+        output.line(f"  {row.pairing.env}, {row.name}: {row.command}")
 
 
 COMMANDS = (recipes, methods)

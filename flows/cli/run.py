@@ -1,20 +1,39 @@
 """``coevo run`` and ``coevo resume``."""
 
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
 
 from coevo.configs.run_config import RunConfig
 from coevo.configs.threads import with_threads
-from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
+from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, with_option_groups, workspace_at
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
 
 
+@dataclass(frozen=True)
+class PairingOptions:
+    """Parts of a pairing, as options."""
+
+    env: Annotated[
+        str | None, typer.Option(help="Environment in place of a recipe: a name of `coevo envs`, or MODULE:CLASS.")
+    ] = None
+    method: Annotated[
+        str | None, typer.Option(help="Its method, at its paper's values: a name of `coevo methods`.")
+    ] = None
+    model: Annotated[
+        str | None,
+        typer.Option(help="Its policy: a directory, ORG/NAME of the hub, URL of an endpoint, or such as qwen2.5-7b."),
+    ] = None
+
+
+@with_option_groups
 def run(
-    recipe: Annotated[str, typer.Argument(help="Name of a shipped recipe, or a .yaml file.")],
+    pairing: PairingOptions,
+    recipe: Annotated[str | None, typer.Argument(help="Name of a shipped recipe, or a .yaml file.")] = None,
     overrides: Overrides = None,
     name: Annotated[str | None, typer.Option(help="Name of the run; by default <recipe>-<n>.")] = None,
     dry_run: Annotated[
@@ -30,13 +49,16 @@ def run(
     """Start a run, or estimate its cost with --dry-run.
 
     A run that does not fit this machine is refused before anything is written; its dry run exits with code 1. A run
-    that stops for approval exits with code 3.
+    that stops for approval exits with code 3. A recipe is a named composition; --env, --method and --model compose any
+    other, whose name is ENV_METHOD_MODEL. It generates and trains on the GPUs of this machine, or of --on.
 
     Example: coevo run homerules-coevo-rl --name first seed=11 iterations=6
-    """
-    from coevo.flows.configure import configure
 
-    config = configure(recipe, overrides or [])
+    Example: coevo run --env webshop --method grpo --model qwen2.5-7b --dry-run --on 4xh200
+    """
+    from coevo.flows.configure import chosen_config
+
+    config = chosen_config(recipe, asdict(pairing), overrides or [], on)
     if dry_run:
         return _dry_run(config if on else with_threads(config), workspace_at(workspace), on, as_json)
     if on is not None or as_json:

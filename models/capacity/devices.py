@@ -73,8 +73,13 @@ MATRIX, TRIES = 512, 3
 
 def here(workspace: Path = Path()) -> Machine:
     """Measure this machine, with the disk of a workspace."""
-    gpus = tuple(_gpu(index) for index in range(torch.cuda.device_count())) if torch.cuda.is_available() else ()
+    gpus = tuple(map(_gpu, range(gpus_here())))
     return Machine(gpus, Device("cpu", psutil.virtual_memory().total, _cpu_flops(), CPU_BANDWIDTH), free(workspace))
+
+
+def gpus_here() -> int:
+    """Number of GPUs of this machine that PyTorch can use."""
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def named(text: str) -> Machine:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, Qwen2Config, Qwen3Config
+from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 
 from coevo.configs.base import MAX_TOKENS
 from coevo.configs.policy_config import (
@@ -166,8 +166,8 @@ def _is_target(name: str, targets: str | Collection[str], is_outer: bool) -> boo
 
 def stated(shape: ShapeConfig) -> Any:
     """Transformers configuration of a shape."""
-    kind = Qwen3Config if shape.architecture == "qwen3" else Qwen2Config
-    sizes = {"head_dim": shape.head_dim} if shape.architecture == "qwen3" else {}
+    kind = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig}[shape.architecture]
+    sizes = {} if shape.architecture == "qwen2" else {"head_dim": shape.head_dim}
     return kind(
         vocab_size=shape.vocabulary,
         hidden_size=shape.hidden_size,

@@ -10,11 +10,19 @@ QWEN2 = {
     "head_dim": 16, "intermediate_size": 96, "max_positions": 32,
 }  # fmt: skip
 QWEN3 = QWEN2 | {"architecture": "qwen3"}
+LLAMA = QWEN2 | {"architecture": "llama"}
 
 
 @pytest.mark.parametrize(
     "sizes",
-    [QWEN2, QWEN2 | {"kv_heads": 4}, QWEN2 | {"kv_heads": 1}, QWEN3 | {"hidden_size": 128}, QWEN3 | {"hidden_size": 8}],
+    [
+        QWEN2,
+        QWEN2 | {"kv_heads": 4},
+        QWEN2 | {"kv_heads": 1},
+        QWEN3 | {"hidden_size": 128},
+        QWEN3 | {"hidden_size": 8},
+        LLAMA,
+    ],
 )
 def test_sizes_of_a_model_are_taken(sizes):
     assert ShapeConfig(**sizes).model_dump() == sizes | {"tied": False}

@@ -36,7 +36,7 @@ def test_no_setting_stands_in_two_places_of_a_paper(method):
 @pytest.mark.parametrize("method", GIVEN)
 def test_every_value_that_a_method_states_is_listed(method):
     stated = yaml.safe_load((ROOT / f"methods/{method}.yaml").read_text(encoding="utf-8"))
-    assert stated.keys() - {"context", "rollout", "clusters", "bank", "update", "schedule"} == set()
+    assert stated.keys() - {"context", "rollout", "clusters", "bank", "update", "schedule", "variants"} == set()
 
 
 def test_sources_by_hand():

@@ -7,11 +7,11 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from coevo.models.policy.policy import Policy, save
 
 
-def small_model(folder):
+def small_model(folder, positions=4096):
     """Directory of a random chat model, the same in each session."""
     words = tokenizer("qwen3")
     shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "head_dim": 32}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 4096}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": positions}
     ends = {"eos_token_id": words.eos_token_id, "bos_token_id": None, "tie_word_embeddings": True}
     with torch.random.fork_rng():
         torch.manual_seed(0)

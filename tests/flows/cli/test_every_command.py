@@ -81,7 +81,7 @@ OF_NO_WORKSPACE = ("play", "envs", "methods")
 OF_NO_ENVIRONMENT = {
     "ablate": "test_ablate", "bank serve": "bank/test_bank_serve", "bank token": "bank/test_bank_serve",
     "bank train-writer": "tests/flows/methods", "doctor": "test_doctor", "gateway": "tests/flows/gateway",
-    "new": "test_new",
+    "new": "test_new", "table": "test_table",
     "recipes": "test_catalogue", "serve": "test_serve", "ui": "tests/browser", "worker": "tests/flows/sessions",
 }  # fmt: skip
 """Commands that are not walked, and where their tests are."""

@@ -5,6 +5,7 @@ from support.player import CONFIG, environment
 from support.policies import SMALL, WORDS, llama, qwen
 
 from coevo.configs.load.load import load_recipe
+from coevo.configs.load.pairing import Pairing, load_pairing
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
 from coevo.models.capacity.model_shape import shape_of
 from coevo.models.policy.context import CONTEXT_WORDS
@@ -26,6 +27,11 @@ PUBLISHED = {
 @pytest.mark.parametrize("recipe", PUBLISHED)
 def test_parameters_are_those_that_the_makers_publish(recipe):
     assert shape_of(load_recipe(recipe).policy, 0).parameters == PUBLISHED[recipe]
+
+
+@pytest.mark.parametrize(("model", "published"), [("llama3.1-8b", 8_030_261_248), ("llama3.2-3b", 3_212_749_824)])
+def test_a_llama_has_the_published_number_of_parameters(model, published):
+    assert shape_of(load_pairing(Pairing("homerules", "grpo", model)).policy, 0).parameters == published
 
 
 def test_a_policy_from_scratch_is_counted_as_it_is_built_with_its_vocabulary():

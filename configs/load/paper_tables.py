@@ -1,0 +1,176 @@
+"""The papers' tables as pairings: ``configs/papers.yaml``, one pairing for each row of a table and environment."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated
+
+from pydantic import Field
+
+from coevo.configs.base import Config
+from coevo.configs.load.load import ROOT, mapping_of, shipped
+from coevo.configs.load.pairing import Pairing
+
+PaperText = Annotated[str, Field(min_length=1, max_length=300)]
+RowSettings = Annotated[tuple[Annotated[str, Field(pattern=r"^[^=\s]+=")], ...], Field(max_length=20)]
+NOT_HERE = "environment not in this version"
+
+
+class RowConfig(Config):
+    """A row of a table: a method under the name that the paper gives it."""
+
+    name: PaperText
+    """Name in the paper."""
+    method: PaperText
+    """Method here."""
+    model: PaperText | None = None
+    """Model of the row; null for that of the table."""
+    settings: RowSettings = ()
+    """Settings of the row, as ``KEY=VALUE``."""
+    differs: PaperText | None = None
+    """Differences of this row alone."""
+
+
+class TableConfig(Config):
+    """A table of a paper."""
+
+    table: PaperText
+    """Its name in the paper."""
+    envs: tuple[PaperText, ...] = Field(min_length=1)
+    """Environments, for each of which all rows hold."""
+    model: PaperText
+    """Model of its rows."""
+    settings: RowSettings = ()
+    """Settings of all rows."""
+    differs: PaperText | None = None
+    """Differences of all rows."""
+    others: tuple[PaperText, ...] = ()
+    """Methods of the paper's table that this project lacks."""
+    rows: tuple[RowConfig, ...] = Field(min_length=1)
+    """Rows."""
+
+
+class PaperConfig(Config):
+    """A paper."""
+
+    paper: PaperText
+    """Its method."""
+    tables: tuple[TableConfig, ...] = Field(min_length=1)
+    """Its tables whose rows are runs."""
+
+
+class DiffersConfig(Config):
+    """Differences that hold for an environment, a model or a method wherever it stands."""
+
+    envs: Mapping[str, PaperText]
+    """By environment."""
+    models: Mapping[str, PaperText]
+    """By model."""
+    methods: Mapping[str, PaperText]
+    """By method."""
+
+
+class PapersConfig(Config):
+    """All tables."""
+
+    differs: DiffersConfig
+    """Differences from the papers."""
+    papers: tuple[PaperConfig, ...]
+    """Papers."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaperRow:
+    """One row of a paper's table in one environment.
+
+    Attributes:
+        paper: method of the paper.
+        table: name of the table there.
+        name: name of the row there.
+        pairing: environment, method and model here.
+        settings: settings as ``KEY=VALUE``.
+        shared: what is different here in all rows of the environment, and of the table.
+        own: what is different here in this row, and why.
+    """
+
+    paper: str
+    table: str
+    name: str
+    pairing: Pairing
+    settings: tuple[str, ...]
+    shared: tuple[str, ...]
+    own: tuple[str, ...]
+
+    @property
+    def is_here(self) -> bool:
+        """True if this version has the environment."""
+        return self.pairing.env in shipped("envs")
+
+    @property
+    def command(self) -> str:
+        """Command that starts it; why there is none where the environment is not in this version."""
+        if not self.is_here:
+            return NOT_HERE
+        parts = (("--env", self.pairing.env), ("--method", self.pairing.method), ("--model", self.pairing.model))
+        return shlex.join(["coevo", "run", *(word for part in parts for word in part), *self.settings])
+
+
+@cache
+def papers() -> PapersConfig:
+    """The content of ``configs/papers.yaml``."""
+    return PapersConfig.model_validate(mapping_of(ROOT / "papers.yaml", "list of papers"), strict=False)
+
+
+def paper_rows() -> list[PaperRow]:
+    """All rows, in the order of papers, tables, environments and rows."""
+    return [row for paper in papers().papers for table in paper.tables for row in _rows(paper.paper, table)]
+
+
+def _rows(paper: str, table: TableConfig) -> Iterator[PaperRow]:
+    known = papers().differs
+    for env in table.envs:
+        shared = _given(known.envs.get(env), table.differs)
+        for row in table.rows:
+            pairing = Pairing(env, row.method, row.model or table.model)
+            own = _given(known.models.get(pairing.model), known.methods.get(row.method), row.differs)
+            yield PaperRow(paper, table.table, row.name, pairing, (*table.settings, *row.settings), shared, own)
+
+
+def _given(*notes: str | None) -> tuple[str, ...]:
+    return tuple(note for note in notes if note)
+
+
+def pairings_page() -> str:
+    """The page of all rows, in Markdown."""
+    lines = [HEAD]
+    for paper in papers().papers:
+        lines.append(f"\n## {paper.paper}\n")
+        for table in paper.tables:
+            lines += [f"\n### {table.table}\n", *_notes(table), *_markdown(list(_rows(paper.paper, table)))]
+            if table.others:
+                lines.append(f"\nNot part of this project: {', '.join(table.others)}.")
+    return "\n".join(lines) + "\n"
+
+
+def _notes(table: TableConfig) -> Iterator[str]:
+    """Differences of all rows of an environment, or of the table."""
+    notes = {env: papers().differs.envs.get(env) for env in table.envs} | {"all rows": table.differs}
+    yield from (f"- {about}: {note}" for about, note in notes.items() if note)
+    yield ""
+
+
+def _markdown(rows: list[PaperRow]) -> Iterator[str]:
+    yield "| environment | row | method | command | what differs, and why |\n|---|---|---|---|---|"
+    for row in rows:
+        command = f"`{row.command}`" if row.is_here else row.command
+        yield f"| {row.pairing.env} | {row.name} | {row.pairing.method} | {command} | {'; '.join(row.own)} |"
+
+
+HEAD = """# Pairings of the papers' tables
+
+Every row of the papers' tables whose method is here, with the command that starts it. Add `--dry-run` to see prompts,
+memory and time, and `--on 4xh200` to ask about another machine; `seed=N` is another seed. The page is made of
+`configs/papers.yaml`, and a test composes every row. Nothing here stands for a paper's numbers:
+compare rows of one table that were run here ([compare](compare.md)).
+"""
