@@ -14,9 +14,9 @@ session opens it.
 import asyncio
 import hmac
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from secrets import token_hex
 from time import time
 from typing import Any, Literal
@@ -36,6 +36,7 @@ from coevo.flows.gateway.dialect import ChatCall, ChatReply, Dialect, Stamp, Wir
 from coevo.flows.gateway.openai_dialect import OpenAI
 from coevo.tasks.gateway.chat_agent import ChatAgent, ChatAnswer, Prompted, PromptTooLongError
 from coevo.tasks.gateway.gateway_session import FullError, GatewaySession, OverError, Sessions
+from coevo.tasks.gateway.request_gate import RequestGate
 from coevo.tasks.gateway.session_store import SessionOutcome, SessionTask
 from coevo.utilities.errors import CoevoError
 
@@ -94,6 +95,7 @@ class Gateway:
         tokens: who may ask.
         body: maximum bytes of a request.
         sampling: settings with which every answer is drawn.
+        gate: where requests wait while nothing is served.
     """
 
     agent: ChatAgent
@@ -101,27 +103,39 @@ class Gateway:
     tokens: Tokens
     body: int
     sampling: Mapping[str, Any]
+    gate: RequestGate = field(default_factory=RequestGate)
 
     async def complete(self, request: Request) -> Response:
         """Answer a request in the dialect of its address."""
         name, dialect = self._session(request), _dialect(request)
         call = dialect.parse(await body_of(request, self.body))
-        self._check_model(call.model)
-        session = self.sessions.use(name, call.chat.count)
-        prompted = await self.agent.prompt(session, call.chat)
-        stamp = Stamp(name, session.mode, self.sessions.policy, self.sessions.bank, prompted.entries)
-        answered = asyncio.ensure_future(self._reply(session, call, prompted, stamp))
+        await self.gate.enter()
+        try:
+            stamp, reply = await self._prompted(name, call)
+        except BaseException:
+            self.gate.leave()
+            raise
+        answered = asyncio.ensure_future(reply)
+        answered.add_done_callback(lambda _: self.gate.leave())
         if call.stream:
             events = _events(dialect, call, answered)
             return StreamingResponse(events, headers=stamp.headers(), media_type="text/event-stream")
         try:
-            reply = await answered
+            found = await asyncio.shield(answered)
         except (OverError, FullError):
             raise
         except CoevoError as error:
             LOGGER.error("%s", error)
             raise _failed(error) from error
-        return JSONResponse(dialect.document(call, reply), headers=stamp.headers())
+        return JSONResponse(dialect.document(call, found), headers=stamp.headers())
+
+    async def _prompted(self, name: str, call: ChatCall) -> tuple[Stamp, Coroutine[Any, Any, ChatReply]]:
+        """Write the prompt of a call; where its answer is from, and the answer, which is yet to be drawn."""
+        self._check_model(call.model)
+        session = self.sessions.use(name, call.chat.count)
+        prompted = await self.agent.prompt(session, call.chat)
+        stamp = Stamp(name, session.mode, self.sessions.policy, self.sessions.bank, prompted.entries)
+        return stamp, self._reply(session, call, prompted, stamp)
 
     async def open(self, request: Request) -> Response:
         """Open a session, with the settings in the body."""

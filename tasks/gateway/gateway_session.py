@@ -22,7 +22,7 @@ from coevo.tasks.gateway.session_store import (
     SessionTask,
     turn_records,
 )
-from coevo.tasks.gateway.session_tree import SessionTree
+from coevo.tasks.gateway.session_tree import UNNAMED, Origin, SessionTree
 from coevo.tasks.play.retrieve import Experience
 from coevo.utilities.errors import CoevoError, counted
 
@@ -49,6 +49,7 @@ class GatewaySession:
         task: its task; a field that is empty is taken from the first message.
         tree: its answers.
         experience: retrieval for it; None before its first prompt.
+        seen_in: policy and bank that this retrieval is of.
         used: time of its latest request, in seconds of a clock that only moves forward.
         open: False once it has an outcome.
         waiting: number of its answers that are being drawn.
@@ -60,6 +61,7 @@ class GatewaySession:
     task: SessionTask
     tree: SessionTree = field(default_factory=SessionTree)
     experience: Experience | None = None
+    seen_in: Origin = UNNAMED
     used: float = field(default_factory=monotonic)
     open: bool = True
     waiting: int = 0
@@ -139,6 +141,11 @@ class Sessions:
         self.mode, self.policy, self.bank = mode, policy, bank
         self._open: dict[str, GatewaySession] = {}
         self._closing: dict[str, _Closing] = {}
+
+    @property
+    def late(self) -> int:
+        """Outcomes that came after the end of their session."""
+        return self._store.late
 
     def open(
         self, name: str, mode: Mode | None = None, group: str = "", task: SessionTask | None = None

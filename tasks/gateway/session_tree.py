@@ -19,6 +19,16 @@ IDS, LOGPROBS = "I", "d"
 """Types of the arrays of token ids and of log-probs."""
 
 
+class Origin(NamedTuple):
+    """Names of the policy and of the bank that an answer is from, ``RUN@N``; the bank is empty without one."""
+
+    policy: str = ""
+    bank: str = ""
+
+
+UNNAMED = Origin()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnTurn:
     """One answer in a session.
@@ -35,6 +45,7 @@ class DrawnTurn:
         logprobs: log-probability of each.
         finished: True if an end token was drawn.
         answer: the message that the client got.
+        origin: policy and bank that it is from.
     """
 
     number: int
@@ -48,6 +59,7 @@ class DrawnTurn:
     logprobs: "array[float]"
     finished: bool
     answer: Message
+    origin: Origin = UNNAMED
 
     @property
     def prompt_ids(self) -> tuple[int, ...]:
@@ -80,12 +92,14 @@ class AskedPrompt(NamedTuple):
         tools: JSON of its tools.
         entries: ids of the entries that the rest of the messages shows.
         added: token ids behind those of the parent.
+        origin: policy that is asked, and bank of the entries.
     """
 
     match: HistoryMatch
     tools: str
     entries: tuple[str, ...]
     added: Sequence[int]
+    origin: Origin = UNNAMED
 
 
 class SessionTree:
@@ -121,6 +135,7 @@ class SessionTree:
             logprobs=array(LOGPROBS, completion.logprobs),
             finished=completion.finished,
             answer=answer,
+            origin=asked.origin,
         )
         self.turns.append(turn)
         told = blake2b(b"".join(map(_written, (*rest, answer))))
