@@ -1,6 +1,7 @@
 """An agent with its own loop, trained through the gateway, against the built-in loop: five worlds of HomeRules.
 
-Both arms have one recipe, one seed and one number of iterations, each of which learns from as many episodes. The agent
+Both arms have one recipe, one seed and one number of iterations, each of which learns from as many episodes. All runs
+start from one policy, which has been shown how to act in houses of other worlds. The agent
 (``house_agent``) is a process of its own. In the end each plays the held-out panel: the built-in loop in the evaluation
 of its last revision, the agent through a gateway in sessions of mode ``evaluation``.
 """
@@ -24,13 +25,16 @@ from coevo.utilities.errors import CoevoError
 
 RECIPE = "homerules-coevo-rl"
 WORLDS = range(1, 6)
-ITERATIONS = 12
+ITERATIONS = 8
 TASKS, REPLICAS = 16, 8
-SIZE = 192
+SIZE = 128
 """Tasks of the panel."""
 MARGIN = 0.05
 """Success that the agent may lack."""
+START = ("seed=1", "env.world=1", "evaluation.tasks=8", "evaluation.final_panels=[]")
+"""Settings of the run whose first policy all others start from."""
 SETTINGS = (
+    "warmstart=null",
     "evaluation.every=1000",
     f"evaluation.tasks={SIZE}",
     "evaluation.final_panels=[]",
@@ -59,7 +63,7 @@ def report(cells: dict[str, list[BenchResult]]) -> None:
 
 def built_in(bench: Bench, world: int) -> BenchResult:
     """Success of the built-in loop, at the start and in the end."""
-    history = reach(bench.workspace, f"built-in-{world}", RECIPE, ITERATIONS, settings(world))
+    history = reach(bench.workspace, f"built-in-{world}", RECIPE, ITERATIONS, settings(bench, world))
     return {**_evaluated(history), "success": history[-1].metrics[f"agent/success/{PANEL}"]}
 
 
@@ -67,7 +71,7 @@ def agent(bench: Bench, world: int) -> BenchResult:
     """Success of the agent in the end, and of its policy and bank in the built-in evaluation."""
     name, root = f"agent-{world}", str(bench.workspace.root)
     outcomes = f"rollout.gateway={{outcomes: {TASKS * REPLICAS}}}"
-    start = ["run", RECIPE, "--name", name, f"iterations={ITERATIONS}", *settings(world), outcomes]
+    start = ["run", RECIPE, "--name", name, f"iterations={ITERATIONS}", *settings(bench, world), outcomes]
     with _gateway([*start, "--workspace", root]) as (process, url, token):
         _agent("train", url, token, world, TASKS)
         if process.wait():
@@ -83,9 +87,16 @@ def agent(bench: Bench, world: int) -> BenchResult:
 ARMS: dict[str, Callable[[Bench, int], BenchResult]] = {"built-in": built_in, "agent": agent}
 
 
-def settings(world: int) -> tuple[str, ...]:
+def settings(bench: Bench, world: int) -> tuple[str, ...]:
     """Settings of both arms in a world."""
-    return (*SETTINGS, f"seed={world}", f"env.world={world}")
+    policy = bench.workspace.root / "start"
+    if not policy.exists():
+        reach(bench.workspace, "start", RECIPE, 0, START)
+        paths = bench.workspace.existing("start")
+        with Lineage.open(paths.lineage, bench.workspace.cache) as lineage:
+            lineage.artifacts.materialise(0, "policy", policy)
+    start = f"policy={{type: pretrained, path: '{policy}', dtype: float32}}"
+    return (*SETTINGS, start, f"seed={world}", f"env.world={world}")
 
 
 def _evaluated(history: Sequence[Manifest]) -> BenchResult:
