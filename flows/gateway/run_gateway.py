@@ -172,7 +172,7 @@ def training_gateway(session: Session, settings: GatewaySettings) -> Iterator[Se
         served = ServedGateway(gateway, settings, listener, home(root, SERVER) / "secret")
         stack.enter_context(closing(served))
         stack.callback(gate.end, OVER.format(run=paths.name))
-        session.source = AgentSessions(config.rollout.gateway, directory, agent, sessions, gate, served.check)
+        session.source = AgentSessions(config.rollout.gateway, directory, agent, store, sessions, gate, served.check)
         yield served
 
 

@@ -142,11 +142,6 @@ class Sessions:
         self._open: dict[str, GatewaySession] = {}
         self._closing: dict[str, _Closing] = {}
 
-    @property
-    def late(self) -> int:
-        """Outcomes that came after the end of their session."""
-        return self._store.late
-
     def open(
         self, name: str, mode: Mode | None = None, group: str = "", task: SessionTask | None = None
     ) -> GatewaySession:

@@ -43,10 +43,15 @@ class RequestGate:
             self._is_open = True
         self._release()
 
-    def close(self) -> None:
-        """Let no further request pass, and wait for the answers of those that have."""
+    def shut(self) -> None:
+        """Let no further request pass."""
         with self._changed:
             self._is_open = False
+
+    def close(self) -> None:
+        """Let no further request pass, and wait for the answers of those that have."""
+        self.shut()
+        with self._changed:
             self._changed.wait_for(lambda: not self._inside)
 
     def end(self, reason: str) -> None:

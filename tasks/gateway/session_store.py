@@ -11,7 +11,7 @@ client had an answer, and is removed at the next start.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -178,6 +178,7 @@ class SessionStore:
         ended: end of each session by its name.
         ends: number of sessions by their end.
         late: outcomes of this process that came after the end.
+        kept: called once a session is on the disk, before anybody hears of it; it must not fail.
 
     Raises:
         CoevoError: another process has it, or a file in it is damaged.
@@ -192,6 +193,7 @@ class SessionStore:
         except Timeout:
             raise CoevoError(f"{directory}: another gateway of this run is open: stop it, or use it") from None
         self.late = 0
+        self.kept: Callable[[], None] = lambda: None
         self.ended: dict[str, Ended] = {}
         for path in (directory / name for name in FILES.values()):
             drop_torn_line(path)
@@ -217,6 +219,7 @@ class SessionStore:
             append_line(self._directory / FILES[record.mode], record.model_dump_json())
             self.ended[record.session] = ended = record.ended
             self.ends[ended.end] += 1
+        self.kept()
         return ended
 
     def close(self) -> None:

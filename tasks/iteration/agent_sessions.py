@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
-from time import monotonic, sleep
+from threading import Event, Lock
+from time import monotonic
 
 from coevo.configs.rollout.rollout_config import GatewaySourceConfig
 from coevo.envs.failures import EpisodeFailure
@@ -24,7 +25,7 @@ from coevo.tasks.gateway.gateway_session import Sessions
 from coevo.tasks.gateway.request_gate import RequestGate
 from coevo.tasks.gateway.session_episodes import EpisodeReader
 from coevo.tasks.gateway.session_selection import Selection, SelectionRule, TakenSessions, select
-from coevo.tasks.gateway.session_store import FILES, SessionRecord, parse_session
+from coevo.tasks.gateway.session_store import FILES, SessionRecord, SessionStore, parse_session
 from coevo.tasks.gateway.session_tree import Origin
 from coevo.tasks.iteration.held_out import limits_at
 from coevo.tasks.pending_revision import PlayedBatch
@@ -33,8 +34,8 @@ from coevo.tasks.publish.reporter import reporter
 from coevo.tasks.session import Session
 from coevo.utilities.line_file import append_line, drop_torn_line
 
-POLL_INTERVAL_S = 0.1
-"""Seconds between two looks at the file of sessions."""
+POLL_INTERVAL_S = 0.5
+"""Seconds between two looks of the run at its gateway."""
 CLOSED = "closed.jsonl"
 """File of the lines at which iterations closed."""
 
@@ -60,14 +61,14 @@ class SessionLines:
         self.records = {number: self._parsed(number, lines) for number in kept}
         self._count = len(lines)
 
-    def read(self) -> bool:
-        """Read the lines that are new; True if there are any."""
+    def read(self) -> int:
+        """Read the lines that are new; their number."""
         if not self._path.exists() or self._path.stat().st_size == self._offset:
-            return False
+            return 0
         lines = self._new()
         self.records |= {self._count + each: self._parsed(each, lines) for each in range(len(lines))}
         self._count += len(lines)
-        return bool(lines)
+        return len(lines)
 
     def take(self, taken: TakenSessions) -> None:
         """Take lines, and forget them but for those that wait."""
@@ -89,6 +90,52 @@ class SessionLines:
         return parse_session(lines[number], self._path, self._count + number + 1)
 
 
+class AwaitedSelection:
+    """The selection of an iteration while its sessions arrive.
+
+    It shuts the gate with the line that completes it, before the client of that session hears of it: what the client
+    asks next is answered by the next policy.
+
+    Args:
+        lines: lines of the sessions.
+        reader: reads sessions as episodes.
+        rule: what may be learned from.
+        gate: gate before the policy.
+    """
+
+    def __init__(self, lines: SessionLines, reader: EpisodeReader, rule: SelectionRule, gate: RequestGate) -> None:
+        self._lines, self._reader, self._rule, self._gate = lines, reader, rule, gate
+        self._looking, self._new, self.found = Lock(), 0, Selection()
+        self.complete = Event()
+        lines.read()
+        self._select()
+
+    def look(self, every: bool = False) -> None:
+        """Read what is new.
+
+        Args:
+            every: select anew after any line; else once so many are there that the iteration may be complete.
+        """
+        with self._looking:
+            if self.complete.is_set():
+                return
+            self._new += self._lines.read()
+            if 2 * self._new >= (1 if every else self._rule.outcomes - len(self.found.chosen)):
+                self._select()
+
+    def end(self) -> Selection:
+        """The selection, which no later line changes."""
+        with self._looking:
+            self.complete.set()
+            return self.found
+
+    def _select(self) -> None:
+        self.found, self._new = select(self._lines.records, self._lines.taken, self._reader, self._rule), 0
+        if len(self.found.chosen) >= self._rule.outcomes:
+            self._gate.shut()
+            self.complete.set()
+
+
 class AgentSessions:
     """Source of a run's episodes: what agents have played through its gateway.
 
@@ -96,7 +143,8 @@ class AgentSessions:
         config: settings of the source.
         directory: directory of the gateway's sessions.
         agent: answers the agents.
-        sessions: the gateway's sessions.
+        store: keeps the gateway's sessions.
+        sessions: those that are open.
         gate: gate before the policy, which is closed.
         check: raises if the gateway has ended.
     """
@@ -106,12 +154,14 @@ class AgentSessions:
         config: GatewaySourceConfig,
         directory: Path,
         agent: ChatAgent,
+        store: SessionStore,
         sessions: Sessions,
         gate: RequestGate,
         check: Callable[[], None],
     ) -> None:
         self._config, self._directory = config, directory
-        self._agent, self._sessions, self._gate, self._check = agent, sessions, gate, check
+        self._agent, self._store, self._sessions, self._gate = agent, store, sessions, gate
+        self._check = check
         self._lines: SessionLines | None = None
         self._late = 0
         drop_torn_line(directory / CLOSED)
@@ -138,22 +188,22 @@ class AgentSessions:
 
     def _awaited(self, session: Session, lines: SessionLines, reader: EpisodeReader, rule: SelectionRule) -> Selection:
         """Serve agents until there are enough sessions, or one has waited for too long."""
-        selection, waits_since = select(lines.records, lines.taken, reader, rule), monotonic()
-        self._serve(session, next(iter(reader.versions)))
+        awaited, since = AwaitedSelection(lines, reader, rule, self._gate), monotonic()
+        self._store.kept = awaited.look
         try:
-            while len(selection.chosen) < rule.outcomes:
-                if selection.chosen and monotonic() - waits_since > 60 * (self._config.max_wait or float("inf")):
-                    break
+            if not awaited.complete.is_set():
+                self._serve(session, next(iter(reader.versions)))
+            while not awaited.complete.wait(POLL_INTERVAL_S):
                 self._check()
-                sleep(POLL_INTERVAL_S)
-                if lines.read():
-                    was_empty = not selection.chosen
-                    selection = select(lines.records, lines.taken, reader, rule)
-                    waits_since = monotonic() if was_empty else waits_since
-                    reporter().note(_progress(selection, rule))
+                awaited.look(every=True)
+                reporter().note(_progress(awaited.found, rule))
+                since = since if awaited.found.chosen else monotonic()
+                if monotonic() - since > 60 * (self._config.max_wait or float("inf")):
+                    break
         finally:
+            self._store.kept = lambda: None
             self._gate.close()
-        return selection
+        return awaited.end()
 
     def _serve(self, session: Session, policy: str) -> None:
         origin = Origin(policy, policy if session.config.bank is not None else "")
@@ -220,7 +270,7 @@ class AgentSessions:
         ages = [session.iteration - turn.version for episode in episodes for turn in episode.turns]
         counts = {"used": len(episodes), "waiting": len(selection.waiting), **selection.left_out}
         metrics = {f"agent/sessions/{name}": float(count) for name, count in sorted(counts.items())}
-        late, self._late = self._sessions.late - self._late, self._sessions.late
+        late, self._late = self._store.late - self._late, self._store.late
         return PlayedBatch(episodes, metrics | {"policy/staleness": fmean(ages)}, {"agent/sessions/late": float(late)})
 
 
