@@ -15,6 +15,7 @@ from benchmarks.gpu import gpu
 from benchmarks.learning import (
     admission_cost,
     babyai,
+    gateway_tokens,
     gateway_training,
     harmful,
     homerules,
@@ -71,6 +72,7 @@ BENCHMARKS = {
     "lookups": lookups.run,
     "rendering": rendering.run,
     "gateway": gateway_overhead.run,
+    "gateway_tokens": gateway_tokens.run,
     "gateway_training": gateway_training.run,
     "trainer": trainer.run,
     "rollout_peers": rollout_peers.run,

@@ -56,7 +56,8 @@ class HouseAgent:
         """Play one episode in a session, and report its outcome; True for success."""
         about = {"kind": task.kind, "instruction": task.instruction, "scope": task.scope, "data": dict(task.data)}
         self._post(f"/s/{name}", {"task": about, **opening})
-        (state, observation), past, steps, done, reward, success = self.env.start(task), "", [], False, 0.0, False
+        (state, observation), past, steps = self.env.start(task), "", list[dict[str, object]]()
+        done, reward, success = False, 0.0, False
         while not done:
             text = f"{task.instruction} . {{{{lessons}}}} recent{past} . {observation} ."
             body = {"model": "coevo", "messages": [{"role": "user", "content": text}]}

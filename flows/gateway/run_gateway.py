@@ -30,7 +30,7 @@ from coevo.tasks.gateway.draw_queue import AT_ONCE, DrawQueue
 from coevo.tasks.gateway.gateway_session import SessionLimits, Sessions
 from coevo.tasks.gateway.request_gate import RequestGate
 from coevo.tasks.gateway.session_store import Mode, SessionStore
-from coevo.tasks.gateway.session_tree import Origin
+from coevo.tasks.gateway.session_tree import AnswerOrigin
 from coevo.tasks.iteration.agent_sessions import AgentSessions
 from coevo.tasks.package.package import Package
 from coevo.tasks.publish.reporter import in_stage
@@ -193,7 +193,7 @@ def _agent(package: Package, scratch: Path) -> Iterator[ChatAgent]:
         closing(open_engine(config, package.directory / "policy", scratch / "engine")) as engine,
         chat_agent(config, engine) as agent,
     ):
-        agent.serve(package.index(), root_of(config.seed, origin.revision), Origin(origin.name, bank))
+        agent.serve(package.index(), root_of(config.seed, origin.revision), AnswerOrigin(origin.name, bank))
         yield agent
 
 

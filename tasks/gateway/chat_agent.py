@@ -23,7 +23,15 @@ from coevo.records.episode import Completion
 from coevo.records.message import Message
 from coevo.tasks.gateway.draw_queue import DrawQueue
 from coevo.tasks.gateway.gateway_session import GatewaySession, OverError
-from coevo.tasks.gateway.session_tree import UNNAMED, AskedPrompt, DrawnTurn, HistoryMatch, Origin, history_ids, path_to
+from coevo.tasks.gateway.session_tree import (
+    UNNAMED,
+    AnswerOrigin,
+    AskedPrompt,
+    DrawnTurn,
+    HistoryMatch,
+    history_ids,
+    path_to,
+)
 from coevo.tasks.play.attempt import overlong
 from coevo.tasks.play.retrieve import recall
 from coevo.utilities.errors import CoevoError
@@ -122,7 +130,7 @@ class ChatAgent:
         self._writing = Lock()
         self.serve(index, root, UNNAMED)
 
-    def serve(self, index: Index | None, root: Key, origin: Origin) -> None:
+    def serve(self, index: Index | None, root: Key, origin: AnswerOrigin) -> None:
         """Answer from another bank, as another policy; nobody asks meanwhile.
 
         Open sessions continue with both: what their prompts hold already stays.

@@ -22,7 +22,7 @@ from coevo.tasks.gateway.session_store import (
     SessionTask,
     turn_records,
 )
-from coevo.tasks.gateway.session_tree import UNNAMED, Origin, SessionTree
+from coevo.tasks.gateway.session_tree import UNNAMED, AnswerOrigin, SessionTree
 from coevo.tasks.play.retrieve import Experience
 from coevo.utilities.errors import CoevoError, counted
 
@@ -61,7 +61,7 @@ class GatewaySession:
     task: SessionTask
     tree: SessionTree = field(default_factory=SessionTree)
     experience: Experience | None = None
-    seen_in: Origin = UNNAMED
+    seen_in: AnswerOrigin = UNNAMED
     used: float = field(default_factory=monotonic)
     open: bool = True
     waiting: int = 0

@@ -61,7 +61,7 @@ class RequestGate:
         self._release()
 
     def _pass(self) -> "Future[None] | None":
-        """What a request has to wait for; None if it has passed."""
+        """Future that a request has to wait for; None if it has passed."""
         with self._changed:
             if self._ended:
                 raise OverError(self._ended)

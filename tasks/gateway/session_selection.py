@@ -36,7 +36,7 @@ class TakenSessions:
 
 @dataclass(frozen=True, slots=True)
 class SelectionRule:
-    """What an iteration may learn from.
+    """Rule of the sessions that an iteration may learn from.
 
     Attributes:
         outcomes: number of sessions that close it.

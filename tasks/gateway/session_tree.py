@@ -19,14 +19,14 @@ IDS, LOGPROBS = "I", "d"
 """Types of the arrays of token ids and of log-probs."""
 
 
-class Origin(NamedTuple):
+class AnswerOrigin(NamedTuple):
     """Names of the policy and of the bank that an answer is from, ``RUN@N``; the bank is empty without one."""
 
     policy: str = ""
     bank: str = ""
 
 
-UNNAMED = Origin()
+UNNAMED = AnswerOrigin()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class DrawnTurn:
     logprobs: "array[float]"
     finished: bool
     answer: Message
-    origin: Origin = UNNAMED
+    origin: AnswerOrigin = UNNAMED
 
     @property
     def prompt_ids(self) -> tuple[int, ...]:
@@ -99,7 +99,7 @@ class AskedPrompt(NamedTuple):
     tools: str
     entries: tuple[str, ...]
     added: Sequence[int]
-    origin: Origin = UNNAMED
+    origin: AnswerOrigin = UNNAMED
 
 
 class SessionTree:

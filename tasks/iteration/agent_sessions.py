@@ -26,7 +26,7 @@ from coevo.tasks.gateway.request_gate import RequestGate
 from coevo.tasks.gateway.session_episodes import EpisodeReader
 from coevo.tasks.gateway.session_selection import Selection, SelectionRule, TakenSessions, select
 from coevo.tasks.gateway.session_store import FILES, SessionRecord, SessionStore, parse_session
-from coevo.tasks.gateway.session_tree import Origin
+from coevo.tasks.gateway.session_tree import AnswerOrigin
 from coevo.tasks.iteration.held_out import limits_at
 from coevo.tasks.pending_revision import PlayedBatch
 from coevo.tasks.play.retrieve import assign_clusters
@@ -206,7 +206,7 @@ class AgentSessions:
         return awaited.end()
 
     def _serve(self, session: Session, policy: str) -> None:
-        origin = Origin(policy, policy if session.config.bank is not None else "")
+        origin = AnswerOrigin(policy, policy if session.config.bank is not None else "")
         index = session.shown_index(session.iteration)
         self._agent.serve(index, root_of(session.config.seed, session.pending.revision - 1), origin)
         self._sessions.policy, self._sessions.bank = origin

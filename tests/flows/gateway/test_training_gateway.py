@@ -3,24 +3,19 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
-from types import SimpleNamespace
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from openai import APIError, OpenAI
+from openai import APIError
 from support import sessions
-from support.gateway import LISTENS
+from support.gateway import LOST, WON, Agent, commanded
 from support.player import environment
-from support.runs import ROOT, coevo
+from support.runs import coevo
 
 from coevo.configs.load.load import load_recipe
 from coevo.flows.gateway.run_gateway import GatewaySettings, training_gateway
@@ -33,37 +28,7 @@ from coevo.tasks.revision_artifacts import episodes_of
 from coevo.tasks.steps.gate import gate_episodes
 from coevo.utilities.errors import CoevoError
 
-WON, LOST = {"reward": 1.0, "success": True}, {"reward": 0.0, "success": False}
 TASKS = environment().sample(4, key(3, "agents"))
-
-
-class Agent:
-    """An agent's side of a gateway."""
-
-    def __init__(self, served):
-        self.url, self.token = served.url, served.token_file.read_text(encoding="utf-8")
-        self.told = {}
-
-    def post(self, path, body):
-        request = Request(f"{self.url}{path}", json.dumps(body).encode(), {"Authorization": f"Bearer {self.token}"})
-        with urlopen(request, timeout=120) as answer:
-            return json.load(answer)
-
-    def ask(self, name, text="go", model="any", **more):
-        client = OpenAI(base_url=f"{self.url}/s/{name}/v1", api_key=self.token, max_retries=0, timeout=120)
-        messages = [{"role": "user", "content": text}]
-        ids = {"return_token_ids": True}
-        reply = client.chat.completions.create(model=model, messages=messages, extra_body=ids, **more)
-        told = self.told.setdefault(name, [])
-        told += [(reply.prompt_token_ids, choice.token_ids) for choice in reply.choices]
-        return reply.coevo["policy"]
-
-    def play(self, name, group="g", outcome=WON, turns=2, **opening):
-        """Play a session to its end; the policies that answered."""
-        self.post(f"/s/{name}", {"group": group, **opening})
-        by = [self.ask(name, f"house lotus . turn {turn}") for turn in range(turns)]
-        self.post(f"/s/{name}/outcome", outcome)
-        return by
 
 
 @contextmanager
@@ -256,21 +221,6 @@ def test_the_gateway_ends_with_the_run(tmp_path):
         waiting.result()
     with pytest.raises((HTTPError, OSError)):
         agent.post("/s/open", {})
-
-
-@contextmanager
-def commanded(workspace, *arguments):
-    """A command that listens, in a process of its own, and an agent of its gateway."""
-    line = [sys.executable, "-P", "-m", "coevo.flows", *arguments, "--workspace", str(workspace)]
-    with subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
-        try:
-            found = None
-            while found is None and (said := process.stdout.readline()):
-                found = LISTENS.search(said)
-            assert found, f"exit code {process.wait()}"
-            yield process, Agent(SimpleNamespace(url=found[2], token_file=Path(found[3])))
-        finally:
-            process.kill()
 
 
 RUN = (
