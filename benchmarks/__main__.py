@@ -12,7 +12,18 @@ from benchmarks import structure
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from benchmarks.gpu import gpu
-from benchmarks.learning import admission_cost, babyai, harmful, homerules, methods, pilot, retirement_power, trial_gap
+from benchmarks.learning import (
+    admission_cost,
+    babyai,
+    gateway_tokens,
+    gateway_training,
+    harmful,
+    homerules,
+    methods,
+    pilot,
+    retirement_power,
+    trial_gap,
+)
 from benchmarks.mutation import mutants
 from benchmarks.running import (
     bank_alone,
@@ -62,6 +73,8 @@ BENCHMARKS = {
     "lookups": lookups.run,
     "rendering": rendering.run,
     "gateway": gateway_overhead.run,
+    "gateway_tokens": gateway_tokens.run,
+    "gateway_training": gateway_training.run,
     "trainer": trainer.run,
     "rollout_peers": rollout_peers.run,
     "update_peers": update_peers.run,

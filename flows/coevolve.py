@@ -7,6 +7,7 @@ from pathlib import Path
 from prefect import flow
 
 from coevo.flows.console.interrupt import committing
+from coevo.flows.gateway.serving_agents import serving_agents
 from coevo.flows.servers.end_state import name_end
 from coevo.flows.servers.stale import mark_crashed
 from coevo.lineage.status import FIRST_EVALUATION, record_reason, record_stage
@@ -45,6 +46,7 @@ def coevolve(
     with (
         committing(),
         open_session(run, Path(workspace), reporter(), accept_change) as session,
+        serving_agents(session),
         closing(Committer(session)) as committer,
     ):
         mark_crashed(run, workspace)
@@ -70,6 +72,8 @@ def iterate(session: Session, committer: Committer) -> None:
     record = session.pending.record
     stage = f"iteration {session.iteration + 1} of {session.config.iterations}"
     record_stage(session.stores.paths, stage, session.pending.revision)
+    if session.source is not None:
+        committer.wait()  # agents are served what is committed
     batch = record(sample(session))
     episodes = record(rollout(session, batch))
     committer.wait()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks import revision_artifacts as stored
+from coevo.tasks.gateway import session_selection
 from coevo.tasks.iteration import prefetch
 from coevo.tasks.iteration.retrieval_quality import sources
 from coevo.tasks.play import vectorised_environments
@@ -111,6 +112,10 @@ def _references_are_due(session: Session, exists: bool) -> bool:
     return fired and any(True for _ in session.references.episodes())
 
 
+def _restore_taken(session: Session, path: Path | None, head: Manifest) -> None:
+    session.taken = session_selection.read_taken(path)
+
+
 RESUMED = (
     ResumedArtifact(
         stored.BASELINES,
@@ -153,6 +158,12 @@ RESUMED = (
         lambda session, exists: exists or bool(session.config.rollout.ahead),
         lambda session, staging: prefetch.write_prefetched(session.prefetched, staging),
         _restore_ahead,
+    ),
+    ResumedArtifact(
+        session_selection.FOLDER,
+        lambda session, exists: exists or session.config.rollout.gateway is not None,
+        lambda session, staging: session_selection.write_taken(session.taken, staging),
+        _restore_taken,
     ),
     ResumedArtifact(
         writing.FOLDER,

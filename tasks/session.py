@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from time import perf_counter
+from typing import Protocol
 
 from coevo.configs.run_config import RunConfig
 from coevo.memory.admission.pending_admission import Pending
@@ -10,12 +11,21 @@ from coevo.memory.retrieval.index import Index
 from coevo.records.draws import Key, key
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode, played
+from coevo.tasks.gateway.session_selection import TakenSessions
 from coevo.tasks.parts import Parts, Stores
 from coevo.tasks.pending_revision import PendingRevision, PlayedBatch, Position
 from coevo.tasks.play.retrieve import Experience, index_of, is_shown, recall
 from coevo.tasks.play.vectorised_environments import VectorisedEnvironments
 from coevo.tasks.revision_artifacts import read_source_tasks, references_of
 from coevo.tasks.schedule import Due
+
+
+class EpisodeSource(Protocol):
+    """Source of episodes that others play."""
+
+    def collect(self, session: "Session") -> PlayedBatch:
+        """Wait for an iteration's episodes."""
+        ...
 
 
 class Session:
@@ -38,6 +48,8 @@ class Session:
         self.source_tasks = read_source_tasks(None)
         self.environments = VectorisedEnvironments()
         self.prefetched: PlayedBatch | None = None
+        self.source: EpisodeSource | None = None
+        self.taken = TakenSessions()
         self.bank = BankState.stored(stores.bank, config.bank, config.clusters)
         low, high = parts.env.reward_range
         self.bank.span = high - low

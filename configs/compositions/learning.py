@@ -28,7 +28,7 @@ def _comparable(config: RunSections) -> Iterator[str]:
     if config.update is None:
         return
     advantage, rollout = config.update.advantage, config.rollout
-    if advantage.grouped and rollout.group_size < 2:
+    if rollout.gateway is None and advantage.grouped and rollout.group_size < 2:
         yield f"rollout.group_size=1 gives {advantage.type} no group to compare with: set it to 2 or more"
     alone = rollout.tasks * rollout.group_size < 2
     if isinstance(advantage, ReinforceConfig) and advantage.baseline == "batch" and alone:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from coevo.configs.adapter_config import FactoryConfig, McpConfig, VerifiersConfig
 from coevo.configs.placement_config import MachinesPlacement, SeparatePlacement, SharedPlacement
-from coevo.configs.rollout.rollout_config import VllmEngineConfig, gpus_of
+from coevo.configs.rollout.rollout_config import GatewaySourceConfig, VllmEngineConfig, gpus_of
 from coevo.configs.sections import RunSections
 
 
@@ -19,6 +19,8 @@ def flaws(config: RunSections) -> Iterator[str]:
         )
     if config.rollout.ahead:
         yield from _ahead(config)
+    if config.rollout.gateway is not None:
+        yield from _gateway(config, config.rollout.gateway)
     yield from _sync(config)
     yield from _style(config)
     yield from _room(config)
@@ -52,6 +54,39 @@ def _ahead(config: RunSections) -> Iterator[str]:
         yield (
             "placement.type=shared puts the servers to sleep during the update, but rollout.ahead=1 plays then: set "
             "placement.type=separate, or rollout.ahead=0"
+        )
+
+
+def _gateway(config: RunSections, source: GatewaySourceConfig) -> Iterator[str]:
+    """Conflicts of agents with their own loop with what plays, tries or serves something else."""
+    rollout, bank, update = config.rollout, config.bank, config.update
+    if config.policy.type == "endpoint":
+        yield "rollout.gateway trains on drawn tokens, which an endpoint does not give: set policy.type=pretrained"
+    if rollout.ahead or rollout.turns is not None:
+        name = "ahead=1" if rollout.ahead else f"turns={rollout.turns}"
+        yield f"rollout.{name} plays episodes, but rollout.gateway leaves that to agents: leave one of them out"
+    if config.lineage.every > 1:
+        yield f"rollout.gateway serves committed policies: set lineage.every=1 in place of {config.lineage.every}"
+    if bank is not None and bank.retrieval.type == "cluster":
+        yield (
+            "bank.retrieval.type=cluster links entries to what a rollout's turns have found, and rollout.gateway plays "
+            "none: set another bank.retrieval.type"
+        )
+    if bank is not None and bank.retrieval.share < 1:
+        yield "bank.retrieval.share divides the groups of a rollout, which rollout.gateway does not play: set it to 1.0"
+    if bank is not None and bank.admission.type == "within-group":
+        yield (
+            "bank.admission.type=within-group divides the groups of a rollout, which rollout.gateway does not play: "
+            "set bank.admission.type=replay"
+        )
+    if source.staleness and update is not None and update.loss.importance_cap is None:
+        yield (
+            f"rollout.gateway.staleness={source.staleness} learns from answers of earlier policies: correct for that "
+            "with update.loss.importance_cap=2.0, or set rollout.gateway.staleness=0"
+        )
+    if update is not None and update.advantage.grouped and source.outcomes < 2:
+        yield (
+            f"rollout.gateway.outcomes=1 gives {update.advantage.type} no group to compare with: set it to 2 or more"
         )
 
 

@@ -132,6 +132,20 @@ class SamplingConfig(Config):
     """Maximum length of one turn's answer in tokens."""
 
 
+class GatewaySourceConfig(Config):
+    """Episodes from the sessions of the run's gateway: agents with their own loop play, and their outcomes train."""
+
+    outcomes: int = Field(default=64, ge=1, le=MAX_ROWS)
+    """Sessions with an outcome that close an iteration."""
+    staleness: int = Field(default=0, ge=0, le=1000)
+    """Updates by which the policy that drew an answer may be older than the one that learns from it.
+
+    Sessions with an older answer are left out. Above 0, ``update.loss.importance_cap`` corrects for the difference.
+    """
+    max_wait: float | None = Field(default=None, gt=0, le=1e6)
+    """Minutes that an outcome waits for others: then the iteration closes with fewer; null waits for all of them."""
+
+
 class RolloutConfig(Config):
     """Episodes of one iteration (CoEvo-RL Eq. 5)."""
 
@@ -160,6 +174,11 @@ class RolloutConfig(Config):
     With 1 its policy is one update old, which ``update.loss.importance_cap`` corrects for.
     """
 
+    gateway: GatewaySourceConfig | None = Field(default=None, exclude_if=lambda gateway: gateway is None)
+    """Learn from agents with their own loop, who ask the run's gateway; null plays ``tasks`` x ``group_size`` episodes.
+
+    ``tasks`` and ``group_size`` are then the sizes of replays alone.
+    """
     lost_limit: float = Field(default=0.5, ge=0, lt=1, exclude_if=lambda limit: limit == 0.5)
     """Share of an iteration's or a panel's episodes that the environment may lose; above it the run stops."""
 

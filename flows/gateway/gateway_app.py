@@ -16,7 +16,7 @@ import hmac
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import Field
@@ -33,6 +33,7 @@ from coevo.flows.endpoint.origin_guard import Guard, Hosts, bearer_of, refusal
 from coevo.flows.endpoint.request_body import body_of
 from coevo.tasks.gateway.chat_agent import ChatAgent
 from coevo.tasks.gateway.gateway_session import Sessions
+from coevo.tasks.gateway.request_gate import RequestGate
 from coevo.tasks.gateway.session_store import SessionOutcome, SessionTask
 from coevo.utilities.errors import CoevoError
 
@@ -87,6 +88,7 @@ class Gateway:
         tokens: who may ask.
         body: maximum bytes of a request.
         sampling: settings with which every answer is drawn.
+        gate: where requests wait while nothing is served.
     """
 
     agent: ChatAgent
@@ -94,6 +96,7 @@ class Gateway:
     tokens: Tokens
     body: int
     sampling: Mapping[str, Any]
+    gate: RequestGate = field(default_factory=RequestGate)
 
     @property
     def chat(self) -> ServedChat:
@@ -104,8 +107,15 @@ class Gateway:
         """Answer a request in the dialect of its address."""
         name = self._session(request)
         call = await self.chat.read(request)
-        stamp, reply = await self.chat.prompted(self.sessions.use(name, call.chat.count, call.task), call)
-        return await self.chat.respond(request, call, stamp, asyncio.ensure_future(reply))
+        await self.gate.enter()
+        try:
+            stamp, reply = await self.chat.prompted(self.sessions.use(name, call.chat.count, call.task), call)
+        except BaseException:
+            self.gate.leave()
+            raise
+        answered = asyncio.ensure_future(reply)
+        answered.add_done_callback(lambda _: self.gate.leave())
+        return await self.chat.respond(request, call, stamp, answered)
 
     async def open(self, request: Request) -> Response:
         """Open a session, with the settings in the body."""

@@ -13,6 +13,7 @@ import uvicorn
 from coevo.configs.load.open_parts import open_parts
 from coevo.configs.outside_part import outside_parts
 from coevo.configs.rollout.rollout_config import VllmEngineConfig
+from coevo.configs.run_config import RunConfig
 from coevo.flows.endpoint.listening import listening, url_of
 from coevo.flows.endpoint.origin_guard import hosts_of
 from coevo.flows.gateway.gateway_app import Gateway, Tokens, gateway_application
@@ -21,15 +22,20 @@ from coevo.flows.servers.server_secret import home, secret_of
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.trust import Consent, confirmed_before, extend_path
 from coevo.lineage.workspace import Workspace
+from coevo.models.engines.requests import Engine
 from coevo.models.policy.context import Context
 from coevo.models.policy.message_prompts import MessagePrompts
 from coevo.tasks.gateway.chat_agent import ChatAgent, root_of
 from coevo.tasks.gateway.draw_queue import AT_ONCE, DrawQueue
 from coevo.tasks.gateway.gateway_session import SessionLimits, Sessions
+from coevo.tasks.gateway.request_gate import RequestGate
 from coevo.tasks.gateway.session_store import Mode, SessionStore
+from coevo.tasks.gateway.session_tree import AnswerOrigin
+from coevo.tasks.iteration.agent_sessions import AgentSessions
 from coevo.tasks.package.package import Package
 from coevo.tasks.publish.reporter import in_stage
 from coevo.tasks.run.assemble import open_engine
+from coevo.tasks.session import Session
 from coevo.utilities.errors import CoevoError
 
 SERVER = "gateway"
@@ -43,6 +49,8 @@ POLL_INTERVAL_S = 0.5
 SHUTDOWN_S = 3
 """Seconds that answers have at the end."""
 RETRIEVAL = "bank.retrieval"
+OVER = "{run} has stopped: coevo resume {run} trains it further, coevo gateway {run} serves it as it is"
+"""Answer to a request that waits when a run stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +99,16 @@ class ServedGateway:
         """
         while self._thread.is_alive():
             self._thread.join(POLL_INTERVAL_S)
-        raise CoevoError(f"the gateway at {self.url} ended: start it again")
+        self.check()
+
+    def check(self) -> None:
+        """Check that the server listens.
+
+        Raises:
+            CoevoError: it ended by itself.
+        """
+        if not self._thread.is_alive():
+            raise CoevoError(f"the gateway at {self.url} ended: start it again")
 
     def close(self) -> None:
         """End the server."""
@@ -120,7 +137,7 @@ def gateway_of(
         secret = secret_of(workspace.root, SERVER)
         _, directory = stack.enter_context(packaged(what, workspace, consent))
         package = Package(directory)
-        store = SessionStore(home(workspace.root, SERVER) / "sessions" / package.origin.run)
+        store = SessionStore(sessions_of(workspace.root, package.origin.run))
         stack.enter_context(closing(store))
         scratch = stack.enter_context(scratch_directory(workspace.root))
         with in_stage("loads the policy"):
@@ -134,16 +151,57 @@ def gateway_of(
 
 
 @contextmanager
+def training_gateway(session: Session, settings: GatewaySettings) -> Iterator[ServedGateway]:
+    """Listen within the block for a run that learns from agents with their own loop, who are its source of episodes.
+
+    Raises:
+        CoevoError: the port is in use, or another gateway of the run is open.
+    """
+    config, paths, engine = session.config, session.stores.paths, session.parts.player.engine
+    root, address, gate = paths.workspace.root, settings.address, RequestGate(is_open=False)
+    assert config.rollout.gateway is not None
+    with ExitStack() as stack:
+        listener = stack.enter_context(listening(address.host, address.port or 0, BACKLOG))
+        tokens = Tokens(secret_of(root, SERVER), paths.name)
+        directory = sessions_of(root, paths.name)
+        store = stack.enter_context(closing(SessionStore(directory)))
+        agent = stack.enter_context(chat_agent(config, engine))
+        sessions = Sessions(store, settings.sessions, settings.mode, f"{paths.name}@0", "")
+        sampling = config.rollout.sampling.model_dump(mode="json")
+        gateway = Gateway(agent, sessions, tokens, settings.body, sampling, gate)
+        served = ServedGateway(gateway, settings, listener, home(root, SERVER) / "secret")
+        stack.enter_context(closing(served))
+        stack.callback(gate.end, OVER.format(run=paths.name))
+        session.source = AgentSessions(config.rollout.gateway, directory, agent, store, sessions, gate, served.check)
+        yield served
+
+
+def sessions_of(root: Path, run: str) -> Path:
+    """Directory of the sessions of a run's gateways in a workspace."""
+    return home(root, SERVER) / "sessions" / run
+
+
+@contextmanager
 def _agent(package: Package, scratch: Path) -> Iterator[ChatAgent]:
     """Agent of a package, whose engine runs within the block."""
     config, origin = package.config, package.origin
     if any(part.setting == RETRIEVAL for part in outside_parts(config)):
         extend_path(config)
         open_parts(config, RETRIEVAL)
-    served = isinstance(config.rollout.engine, VllmEngineConfig)
-    with closing(open_engine(config, package.directory / "policy", scratch / "engine")) as engine:
-        rows = 1 if isinstance(config.rollout.engine, VllmEngineConfig) else config.rollout.engine.rows
-        tokenizer = engine.policy.tokenizer
-        with closing(DrawQueue(engine, rows, AT_ONCE if served else 1)) as queue:
-            context, prompts = Context(config.context, tokenizer), MessagePrompts(tokenizer, config.context.template)
-            yield ChatAgent(engine, queue, context, prompts, package.index(), root_of(config.seed, origin.revision))
+    bank = origin.name if config.bank is not None else ""
+    with (
+        closing(open_engine(config, package.directory / "policy", scratch / "engine")) as engine,
+        chat_agent(config, engine) as agent,
+    ):
+        agent.serve(package.index(), root_of(config.seed, origin.revision), AnswerOrigin(origin.name, bank))
+        yield agent
+
+
+@contextmanager
+def chat_agent(config: RunConfig, engine: Engine) -> Iterator[ChatAgent]:
+    """Agent over a run's engine, without a bank, within the block."""
+    served, tokenizer = config.rollout.engine, engine.policy.tokenizer
+    rows, threads = (1, AT_ONCE) if isinstance(served, VllmEngineConfig) else (served.rows, 1)
+    with closing(DrawQueue(engine, rows, threads)) as queue:
+        context, prompts = Context(config.context, tokenizer), MessagePrompts(tokenizer, config.context.template)
+        yield ChatAgent(engine, queue, context, prompts, None, root_of(config.seed, 0))

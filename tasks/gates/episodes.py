@@ -21,7 +21,7 @@ class EpisodeLimits:
     """Limits of training episodes.
 
     Attributes:
-        group_size: episodes per task.
+        group_size: episodes per task; None for any number.
         reward_range: bounds of an episode's extrinsic return.
         max_new_tokens: longest completion, in tokens.
         max_positions: longest sequence (prompt and completion) of the model, in tokens.
@@ -29,7 +29,7 @@ class EpisodeLimits:
         known: True if the engine knows the policy's tokens and their log-probabilities; an endpoint has neither.
     """
 
-    group_size: int
+    group_size: int | None
     reward_range: tuple[float, float]
     max_new_tokens: int
     max_positions: int
@@ -100,13 +100,14 @@ def _episodes(episodes: Sequence[Episode], limits: EpisodeLimits) -> Check:
     low, high = limits.reward_range
     rules = [
         expect().ExpectColumnValuesToBeUnique(column="episode"),
-        expect().ExpectColumnValuesToBeInSet(column="group_size", value_set=[limits.group_size]),
         expect().ExpectColumnValuesToBeInSet(column="played", value_set=[True]),
         expect().ExpectColumnValuesToNotBeNull(column="reward"),
         expect().ExpectColumnValuesToBeBetween(column="reward", min_value=low, max_value=high),
         expect().ExpectColumnValuesToBeInSet(column="split", value_set=["train"]),
         expect().ExpectColumnValuesToBeInSet(column="held_out", value_set=[False]),
     ]
+    if limits.group_size is not None:
+        rules.append(expect().ExpectColumnValuesToBeInSet(column="group_size", value_set=[limits.group_size]))
     return Check("episodes", frame, rules, REMEDIES)
 
 

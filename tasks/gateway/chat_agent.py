@@ -24,7 +24,15 @@ from coevo.records.episode import Completion
 from coevo.records.message import Message
 from coevo.tasks.gateway.draw_queue import DrawQueue
 from coevo.tasks.gateway.gateway_session import GatewaySession, OverError
-from coevo.tasks.gateway.session_tree import AskedPrompt, DrawnTurn, HistoryMatch, history_ids, path_to
+from coevo.tasks.gateway.session_tree import (
+    UNNAMED,
+    AnswerOrigin,
+    AskedPrompt,
+    DrawnTurn,
+    HistoryMatch,
+    history_ids,
+    path_to,
+)
 from coevo.tasks.play.attempt import overlong
 from coevo.tasks.play.retrieve import recall
 from coevo.utilities.errors import CoevoError
@@ -120,9 +128,17 @@ class ChatAgent:
         root: Key,
     ) -> None:
         self._engine, self._queue = engine, queue
-        self._context, self._prompts, self._index = context, prompts, index
-        self._root, self._ends = root, ends_of(engine.policy)
+        self._context, self._prompts = context, prompts
+        self._ends = ends_of(engine.policy)
         self._writing = Lock()
+        self.serve(index, root, UNNAMED)
+
+    def serve(self, index: Index | None, root: Key, origin: AnswerOrigin) -> None:
+        """Answer from another bank, as another policy; nobody asks meanwhile.
+
+        Open sessions continue with both: what their prompts hold already stays.
+        """
+        self._index, self._root, self._origin = index, root, origin
 
     async def prompt(self, session: GatewaySession, asked: ChatRequest) -> Prompted:
         """Write the prompt of a request.
@@ -178,7 +194,7 @@ class ChatAgent:
         if reason := overlong(ids, self._engine.longest_prompt):
             raise PromptTooLongError(reason)
         held = () if match.parent is None else match.parent.held
-        return Prompted(AskedPrompt(match, asked.tools, shown, added), ids, (*held, *shown))
+        return Prompted(AskedPrompt(match, asked.tools, shown, added, self._origin), ids, (*held, *shown))
 
     def _with_lessons(
         self, session: GatewaySession, match: HistoryMatch
@@ -186,7 +202,9 @@ class ChatAgent:
         """Ids of the entries that the new messages show, and these messages with them."""
         opening = match.rest if match.parent is None else path_to(match.parent)[0].messages
         task = session.task_of(next((each.text for each in opening if each.role == "user"), ""))
-        seen = session.experience = session.experience or recall(self._index, extend(self._root, session.name))
+        if session.experience is None or session.seen_in != self._origin:
+            session.experience, session.seen_in = recall(self._index, extend(self._root, session.name)), self._origin
+        seen = session.experience
         found = dict.fromkeys((*seen.of_task(task), *seen.of_step(task, match.rest[-1].text)))
         held = () if match.parent is None else match.parent.held
         new = [entry for entry in self._context.shown(list(found), task.instruction) if entry.id not in held]

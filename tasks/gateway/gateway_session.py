@@ -25,7 +25,7 @@ from coevo.tasks.gateway.session_store import (
     SessionTask,
     turn_records,
 )
-from coevo.tasks.gateway.session_tree import AskedPrompt, DrawnTurn, SessionTree
+from coevo.tasks.gateway.session_tree import UNNAMED, AnswerOrigin, AskedPrompt, DrawnTurn, SessionTree
 from coevo.tasks.play.retrieve import Experience
 from coevo.utilities.errors import CoevoError, counted
 
@@ -110,6 +110,7 @@ class GatewaySession:
         task: its task; a field that is empty is taken from the first message.
         tree: its answers.
         experience: retrieval for it; None before its first prompt.
+        seen_in: policy and bank that this retrieval is of.
         used: time of its latest request, in seconds of a clock that only moves forward.
         memory: bytes that its answers take.
         open: False once it has an outcome.
@@ -122,6 +123,7 @@ class GatewaySession:
     task: SessionTask
     tree: SessionTree = field(default_factory=SessionTree)
     experience: Experience | None = None
+    seen_in: AnswerOrigin = UNNAMED
     used: float = field(default_factory=monotonic)
     memory: MemoryBound = field(default_factory=lambda: MemoryBound(SESSION_BYTES, "the session is full"))
     open: bool = True

@@ -11,12 +11,12 @@ client had an answer, and is removed at the next start.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -41,12 +41,36 @@ class _Stored(BaseModel):
 
 
 class SessionTask(_Stored):
-    """Task of a session, as retrieval needs it (``coevo.records.task.About``)."""
+    """Task of a session, as retrieval needs it (``coevo.records.task.About``).
+
+    ``data`` is that of a task of the run's environment, from which a run that trains can play it again.
+    """
 
     id: str = Field(default="", max_length=200)
     kind: str = Field(default="", max_length=200)
     instruction: str = Field(default="", max_length=2**16)
     scope: str = Field(default="", max_length=200)
+    data: dict[str, Any] = Field(default_factory=dict, max_length=1000)
+
+
+class StepReport(_Stored):
+    """How the world took an answer, as the client reports it; what is missing is read from the messages.
+
+    Attributes:
+        turn: number of the answer in its session.
+        observation: what the agent saw before it.
+        action: what it did.
+        feedback: what the world said to that.
+        reward: part of the session's return.
+        valid: False if the world did not understand the action.
+    """
+
+    turn: int = Field(ge=0)
+    observation: str | None = Field(default=None, max_length=2**16)
+    action: str | None = Field(default=None, max_length=2**16)
+    feedback: str | None = Field(default=None, max_length=2**16)
+    reward: StoredNumber = 0.0
+    valid: bool = True
 
 
 class SessionOutcome(_Stored):
@@ -56,11 +80,13 @@ class SessionOutcome(_Stored):
         reward: return of the whole session.
         success: whether the task was solved.
         scores: values that the reward is made of, by name.
+        steps: reports on single answers.
     """
 
     reward: StoredNumber
     success: bool
     scores: dict[Annotated[str, Field(max_length=100)], StoredNumber] = Field(default_factory=dict, max_length=100)
+    steps: tuple[StepReport, ...] = Field(default=(), strict=False, max_length=10_000)
 
     @property
     def digest(self) -> str:
@@ -103,6 +129,8 @@ class TurnRecord(_Stored):
     logprobs: tuple[StoredNumber, ...] = Field(strict=False)
     finished: bool
     answer: MessageRecord
+    policy: str = ""
+    bank: str = ""
 
 
 class SessionRecord(_Stored):
@@ -150,6 +178,7 @@ class SessionStore:
         ended: end of each session by its name.
         ends: number of sessions by their end.
         late: outcomes of this process that came after the end.
+        kept: called once a session is on the disk, before anybody hears of it; it must not fail.
 
     Raises:
         CoevoError: another process has it, or a file in it is damaged.
@@ -164,6 +193,7 @@ class SessionStore:
         except Timeout:
             raise CoevoError(f"{directory}: another gateway of this run is open: stop it, or use it") from None
         self.late = 0
+        self.kept: Callable[[], None] = lambda: None
         self.ended: dict[str, Ended] = {}
         for path in (directory / name for name in FILES.values()):
             drop_torn_line(path)
@@ -189,6 +219,7 @@ class SessionStore:
             append_line(self._directory / FILES[record.mode], record.model_dump_json())
             self.ended[record.session] = ended = record.ended
             self.ends[ended.end] += 1
+        self.kept()
         return ended
 
     def close(self) -> None:
@@ -222,11 +253,20 @@ def read_sessions(path: Path) -> Iterator[SessionRecord]:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return
-            try:
-                yield SessionRecord.model_validate_json(line)
-            except ValidationError as error:
-                said = error.errors(include_url=False, include_input=False)[0]["msg"]
-                raise CoevoError(f"{path}: line {number} is no session ({said}): remove the line") from None
+            yield parse_session(line, path, number)
+
+
+def parse_session(line: bytes, path: Path, number: int) -> SessionRecord:
+    """Session of a line, counted from 1.
+
+    Raises:
+        CoevoError: it is none.
+    """
+    try:
+        return SessionRecord.model_validate_json(line)
+    except ValidationError as error:
+        said = error.errors(include_url=False, include_input=False)[0]["msg"]
+        raise CoevoError(f"{path}: line {number} is no session ({said}): remove the line") from None
 
 
 def turn_records(turns: Iterable[DrawnTurn]) -> tuple[TurnRecord, ...]:
@@ -243,6 +283,8 @@ def turn_records(turns: Iterable[DrawnTurn]) -> tuple[TurnRecord, ...]:
             logprobs=tuple(turn.logprobs),
             finished=turn.finished,
             answer=MessageRecord.of(turn.answer),
+            policy=turn.origin.policy,
+            bank=turn.origin.bank,
         )
         for turn in turns
     )

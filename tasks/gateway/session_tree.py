@@ -22,6 +22,16 @@ TURN_BYTES = 2048
 """Bytes that a turn takes in addition to its texts and numbers."""
 
 
+class AnswerOrigin(NamedTuple):
+    """Names of the policy and of the bank that an answer is from, ``RUN@N``; the bank is empty without one."""
+
+    policy: str = ""
+    bank: str = ""
+
+
+UNNAMED = AnswerOrigin()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnTurn:
     """One answer in a session.
@@ -38,6 +48,7 @@ class DrawnTurn:
         logprobs: log-probability of each.
         finished: True if an end token was drawn.
         answer: the message that the client got.
+        origin: policy and bank that it is from.
     """
 
     number: int
@@ -51,6 +62,7 @@ class DrawnTurn:
     logprobs: "array[float]"
     finished: bool
     answer: Message
+    origin: AnswerOrigin = UNNAMED
 
     @property
     def prompt_ids(self) -> tuple[int, ...]:
@@ -89,12 +101,14 @@ class AskedPrompt(NamedTuple):
         tools: JSON of its tools.
         entries: ids of the entries that the rest of the messages shows.
         added: token ids behind those of the parent.
+        origin: policy that is asked, and bank of the entries.
     """
 
     match: HistoryMatch
     tools: str
     entries: tuple[str, ...]
     added: Sequence[int]
+    origin: AnswerOrigin = UNNAMED
 
     @property
     def bytes(self) -> int:
@@ -136,6 +150,7 @@ class SessionTree:
             logprobs=array(LOGPROBS, completion.logprobs),
             finished=completion.finished,
             answer=answer,
+            origin=asked.origin,
         )
         self.turns.append(turn)
         told = blake2b(b"".join(map(_written, (*rest, answer))))

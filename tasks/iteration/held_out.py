@@ -25,9 +25,8 @@ def episode_limits(config: RunConfig, env: Environment[object], max_positions: i
     """Limits of training episodes, from the configuration and the environment's panels."""
     rollout, held = config.rollout, held_out(config, env)
     known = config.policy.type != "endpoint"
-    return EpisodeLimits(
-        rollout.group_size, env.reward_range, rollout.sampling.max_new_tokens, max_positions, held, known
-    )
+    group_size = rollout.group_size if rollout.gateway is None else None
+    return EpisodeLimits(group_size, env.reward_range, rollout.sampling.max_new_tokens, max_positions, held, known)
 
 
 def limits_at(session: Session, at: Position) -> EpisodeLimits:

@@ -20,9 +20,11 @@ def rollout(session: Session, drawn: TaskBatch) -> Result[list[Episode]]:
 
     What was played of it ahead is taken (``rollout.ahead``); else it is played with the current policy and bank. With
     ``rollout.turns``, that many turns of each parallel environment: what of episodes was played in them, in the order
-    (slot, time). Outcomes are those of the episodes that ended.
+    (slot, time). Outcomes are those of the episodes that ended. With ``rollout.gateway``, agents with a loop of their
+    own play.
     """
-    batch = awaited(session, drawn.tasks) or _now(session, drawn)
+    source = session.source
+    batch = source.collect(session) if source is not None else awaited(session, drawn.tasks) or _now(session, drawn)
     report_losses(session.stores.reporter, batch.episodes, "train")
     check_losses(batch.episodes, session.config.rollout.lost_limit, "train")
     metrics = _outcomes(session, batch.episodes) | batch.metrics | staleness(session, batch.episodes)
@@ -54,10 +56,10 @@ def sample(session: Session) -> Result[TaskBatch]:
     """Draw the batch of training tasks; no panel holds any of them, and groups of some may try candidates.
 
     Metrics say where a staged schedule stands. The batch is empty where parallel environments draw a task whenever they
-    are free (``rollout.turns``).
+    are free (``rollout.turns``), and where agents choose their own (``rollout.gateway``).
     """
     metrics = {} if session.config.schedule.type == "joint" else session.due.phase().metrics()
-    if session.config.rollout.turns is not None:
+    if session.config.rollout.turns is not None or session.source is not None:
         return Result(TaskBatch(()), metrics)
     tasks = with_revisited(session, tasks_of(session, session.here))
     return Result(TaskBatch(tasks, treatment_groups(session)), metrics)

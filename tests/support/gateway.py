@@ -1,5 +1,6 @@
 """Gateways of a small run with a random chat policy, in this process and in one of their own."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
+from urllib.request import Request, urlopen
 
 import uvicorn
 from openai import OpenAI
@@ -29,6 +32,7 @@ from coevo.tasks.gateway.session_store import FILES, read_sessions
 TOKENS = 24
 """Maximum tokens of an answer."""
 SETTINGS = ("context.style=chat", f"rollout.sampling.max_new_tokens={TOKENS}")
+WON, LOST = {"reward": 1.0, "success": True}, {"reward": 0.0, "success": False}
 LISTENS = re.compile(r"Gateway of (\S+) at (http://127\.0\.0\.1:\d+)/s/SESSION/v1; its token is in (\S+)")
 
 
@@ -94,3 +98,47 @@ def running(workspace, *options):
     finally:
         process.kill()
         process.communicate()
+
+
+class Agent:
+    """An agent's side of a gateway."""
+
+    def __init__(self, served):
+        self.url, self.token = served.url, served.token_file.read_text(encoding="utf-8")
+        self.told = {}
+
+    def post(self, path, body):
+        request = Request(f"{self.url}{path}", json.dumps(body).encode(), {"Authorization": f"Bearer {self.token}"})
+        with urlopen(request, timeout=120) as answer:
+            return json.load(answer)
+
+    def ask(self, name, text="go", model="any", **more):
+        client = OpenAI(base_url=f"{self.url}/s/{name}/v1", api_key=self.token, max_retries=0, timeout=120)
+        messages = [{"role": "user", "content": text}]
+        ids = {"return_token_ids": True}
+        reply = client.chat.completions.create(model=model, messages=messages, extra_body=ids, **more)
+        told = self.told.setdefault(name, [])
+        told += [(reply.prompt_token_ids, choice.token_ids) for choice in reply.choices]
+        return reply.coevo["policy"]
+
+    def play(self, name, group="g", outcome=WON, turns=2, **opening):
+        """Play a session to its end; the policies that answered."""
+        self.post(f"/s/{name}", {"group": group, **opening})
+        by = [self.ask(name, f"house lotus . turn {turn}") for turn in range(turns)]
+        self.post(f"/s/{name}/outcome", outcome)
+        return by
+
+
+@contextmanager
+def commanded(workspace, *arguments):
+    """A command that listens, in a process of its own, and an agent of its gateway."""
+    line = [sys.executable, "-P", "-m", "coevo.flows", *arguments, "--workspace", str(workspace)]
+    with subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            found = None
+            while found is None and (said := process.stdout.readline()):
+                found = LISTENS.search(said)
+            assert found, f"exit code {process.wait()}"
+            yield process, Agent(SimpleNamespace(url=found[2], token_file=Path(found[3])))
+        finally:
+            process.kill()
