@@ -37,7 +37,7 @@ class TableConfig(Config):
 
     table: PaperText
     """Its name in the paper."""
-    envs: tuple[PaperText, ...] = Field(min_length=1)
+    envs: tuple[PaperText, ...] = Field(min_length=1, max_length=100)
     """Environments, for each of which all rows hold."""
     model: PaperText
     """Model of its rows."""
@@ -45,9 +45,9 @@ class TableConfig(Config):
     """Settings of all rows."""
     differs: PaperText | None = None
     """Differences of all rows."""
-    others: tuple[PaperText, ...] = ()
+    others: tuple[PaperText, ...] = Field(default=(), max_length=100)
     """Methods of the paper's table that this project lacks."""
-    rows: tuple[RowConfig, ...] = Field(min_length=1)
+    rows: tuple[RowConfig, ...] = Field(min_length=1, max_length=1000)
     """Rows."""
 
 
@@ -56,7 +56,7 @@ class PaperConfig(Config):
 
     paper: PaperText
     """Its method."""
-    tables: tuple[TableConfig, ...] = Field(min_length=1)
+    tables: tuple[TableConfig, ...] = Field(min_length=1, max_length=100)
     """Its tables whose rows are runs."""
 
 
@@ -76,7 +76,7 @@ class PapersConfig(Config):
 
     differs: DiffersConfig
     """Differences from the papers."""
-    papers: tuple[PaperConfig, ...]
+    papers: tuple[PaperConfig, ...] = Field(max_length=100)
     """Papers."""
 
 

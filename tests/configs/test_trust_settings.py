@@ -46,6 +46,8 @@ TRUSTED = {
     "PluginEnvConfig.type",
     "PluginEnvConfig.options",
     "RowsConfig.path",
+    "SearchQAConfig.path",
+    "SearchQAConfig.retriever",
     "WebShopConfig.path",
     "LifelongDbConfig.path",
     "RowsConfig.reward",

@@ -132,7 +132,7 @@ def test_another_revision_is_refused_never_served(tmp_path):
         def refusals():
             found = []
             for model in ("run@1", "other@0"):
-                with pytest.raises(APIError, match="this gateway serves run@0, and no other revision"):
+                with pytest.raises(APIError, match="this server serves run@0, and no other revision"):
                     agent.ask("asks", model=model)
                 found.append(model)
             assert agent.ask("asks", model="run@0") == "run@0"
