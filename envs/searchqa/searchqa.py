@@ -1,7 +1,7 @@
 """Search QA as an environment: an encyclopedia made from a seed, or questions and passages of files."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from coevo.configs.env import SearchQAConfig
 from coevo.envs.base import Environment, Guide, MissingPartError, Probe, Revealed, Step
@@ -85,23 +85,9 @@ class SearchQA(Environment[SearchPoint]):
     has_expert: bool = True
     concurrent: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        level: Literal[1, 2] = 2,
-        world: int = 0,
-        realms: int = 16,
-        searches: int = 4,
-        hits: int = 4,
-        form: Literal["line", "tags"] = "line",
-        data: Literal["made", "files"] = "made",
-        path: str | None = None,
-        retriever: str | None = None,
-    ) -> None:
-        self._config = SearchQAConfig.of(
-            level=level, world=world, realms=realms, searches=searches, hits=hits, form=form, data=data, path=path,
-            retriever=retriever,
-        )  # fmt: skip
-        self._files = FileQuestions(path, retriever) if data == "files" else None
+    def __init__(self, level: Literal[1, 2] = 2, **options: Any) -> None:
+        self._config = config = SearchQAConfig.of(level=level, **options)
+        self._files = FileQuestions(config.path, config.retriever) if config.data == "files" else None
         self.panels = question_draws.FILE_PANELS if self._files else question_draws.MADE_PANELS
         # Results name the version: whose questions they are.
         self.version = f"1 {self._files.name if self._files else f'made/{level}'}"

@@ -1,5 +1,6 @@
 """``coevo branch``."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -12,19 +13,28 @@ from coevo.flows.console.options import (
     WorkspaceOption,
     left_out,
     resuming,
+    with_option_groups,
     workspace_at,
 )
 from coevo.flows.history.revision_reference import reading
 
 
+@dataclass(frozen=True)
+class CopyOptions:
+    """Copy of a revision, as options."""
+
+    without_optimizer: WithoutOptimizerOption = False
+    trust: TrustOption = None
+
+
+@with_option_groups
 def branch(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, and revision; by default the last one.")],
     name: Annotated[str, typer.Argument(help="Name of the new run.")],
+    copied: CopyOptions,
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")
     ] = None,
-    without_optimizer: WithoutOptimizerOption = False,
-    trust: TrustOption = None,
     as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> None:
@@ -41,9 +51,9 @@ def branch(
 
     workspace = workspace_at(directory)
     with reading(run, workspace) as opened:
-        if trust is not None:
-            confirm_run(workspace, opened.paths.name, opened.config, trust)
-        made, config = make_branch(opened, name, overrides or [], workspace, left_out(without_optimizer))
+        if copied.trust is not None:
+            confirm_run(workspace, opened.paths.name, opened.config, copied.trust)
+        made, config = make_branch(opened, name, overrides or [], workspace, left_out(copied.without_optimizer))
         start = opened.name
     publish(workspace, workspace.existing(name))
     changed = list(made.state["accepted_change"])

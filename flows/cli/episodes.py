@@ -1,12 +1,13 @@
 """``coevo episodes``: the episodes of a revision, and one of them turn by turn."""
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
+from coevo.flows.console.options import JsonOption, WorkspaceOption, with_option_groups, workspace_at
 from coevo.flows.history.episodes import (
     EpisodeFilter,
     episode_rows,
@@ -22,15 +23,23 @@ SHOWN = ("id", "kind", "instruction", "success", "reason", "lessons", "turns")
 PARTS = ("observation", "answer", "action", "fault", "feedback")
 
 
+@dataclass(frozen=True)
+class FilterOptions:
+    """Episodes to show, as options."""
+
+    failed: Annotated[bool, typer.Option("--failed", help="Only episodes that did not solve their task.")] = False
+    training: Annotated[bool, typer.Option("--training", help="Training episodes instead of held-out ones.")] = False
+    panel: Annotated[str | None, typer.Option(help="Only episodes of this held-out panel.")] = None
+    kind: Annotated[str | None, typer.Option(help="Only tasks of this kind.")] = None
+    reason: Annotated[str | None, typer.Option(help="Only episodes that failed for this reason.")] = None
+    lesson: Annotated[str | None, typer.Option(metavar="ID", help="Only episodes that read this lesson.")] = None
+
+
+@with_option_groups
 def episodes(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions.")],
+    chosen: FilterOptions,
     episode: Annotated[str | None, typer.Argument(metavar="[ID]", help="Episode to show turn by turn.")] = None,
-    failed: Annotated[bool, typer.Option(help="Only episodes that did not solve their task.")] = False,
-    training: Annotated[bool, typer.Option(help="Training episodes instead of held-out ones.")] = False,
-    panel: Annotated[str | None, typer.Option(help="Only episodes of this held-out panel.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Only tasks of this kind.")] = None,
-    reason: Annotated[str | None, typer.Option(help="Only episodes that failed for this reason.")] = None,
-    lesson: Annotated[str | None, typer.Option(metavar="ID", help="Only episodes that read this lesson.")] = None,
     parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the episodes there, every turn.")] = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -44,14 +53,14 @@ def episodes(
 
     Example: coevo episodes homerules-coevo-rl-1 --failed
     """
-    wanted = EpisodeFilter(training, failed, panel, kind, reason, lesson)
+    wanted = EpisodeFilter(**asdict(chosen))
     with reading(run, workspace_at(workspace)) as opened:
         if episode is not None:
-            _one(opened, episode, training, as_json)
+            _one(opened, episode, chosen.training, as_json)
             return
         rows = episode_rows(opened, wanted)
         if parquet is not None:
-            export_episodes(opened, training, {row["id"] for row in rows}, parquet)
+            export_episodes(opened, chosen.training, {row["id"] for row in rows}, parquet)
     if as_json:
         output.document(rows)
         return

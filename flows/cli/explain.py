@@ -1,26 +1,32 @@
 """``coevo explain``: what changed since the revision before, and what did it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
+from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, with_option_groups, workspace_at
 
 if TYPE_CHECKING:
     from coevo.flows.evaluation.attribution import Cause, Explanation
 
 CAUSES = ("cause", "of", "effect", "beyond_noise", "see")
-PanelOption = Annotated[str | None, typer.Option(help="Panel to play; by default the first of the settings.")]
-TasksOption = Annotated[int | None, typer.Option(min=2, help="Tasks of the panel; by default as in the settings.")]
 
 
+@dataclass(frozen=True)
+class PanelOptions:
+    """Panel to play, as options."""
+
+    panel: Annotated[str | None, typer.Option(help="Panel to play; by default the first of the settings.")] = None
+    tasks: Annotated[int | None, typer.Option(min=2, help="Tasks of it; by default as in the settings.")] = None
+
+
+@with_option_groups
 def explain(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions after the first.")],
-    panel: PanelOption = None,
-    tasks: TasksOption = None,
+    played: PanelOptions,
     trust: TrustOption = None,
     as_json: JsonOption = False,
     directory: WorkspaceOption = None,
@@ -42,7 +48,7 @@ def explain(
     workspace = workspace_at(directory)
     trust_revision(workspace, run, trust, ask=not as_json)
     with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):
-        found = explained(run, EvaluationRequest(panel, tasks), workspace)
+        found = explained(run, EvaluationRequest(played.panel, played.tasks), workspace)
     if as_json:
         output.document(asdict(found))
         return

@@ -40,13 +40,19 @@ class SessionOptions:
     ] = None
 
 
+@dataclass(frozen=True)
+class TimeOptions:
+    """Times of the sessions, as options."""
+
+    cron: Annotated[str, typer.Option(help="Five fields: minute, hour, day of month, month, day of week.")]
+    timezone: Annotated[str, typer.Option(help="Time zone of --cron, for example Europe/Berlin.")] = "UTC"
+
+
 @app.command()
 @with_option_groups
 def add(
     run: RunArgument,
-    cron: Annotated[str, typer.Option(help="Five fields: minute, hour, day of month, month, day of week.")],
-    *,
-    timezone: Annotated[str, typer.Option(help="Time zone of --cron, for example Europe/Berlin.")] = "UTC",
+    times: TimeOptions,
     terms: SessionOptions,
     trust: TrustOption = None,
     as_json: JsonOption = False,
@@ -61,7 +67,7 @@ def add(
     """
     workspace = workspace_at(directory)
     config = workspace.existing(run).read_config()
-    _check_zone(timezone)
+    _check_zone(times.timezone)
     from coevo.flows.console.trust_prompt import trust_run
     from coevo.flows.sessions.schedules import Schedule
     from coevo.flows.sessions.schedules import add as plan
@@ -70,7 +76,7 @@ def add(
     trust_run(workspace, run, config, trust)
     with_iterations(config, max(1, config.iterations), run)  # raises if the run cannot continue
     parameters = {"run": run, "workspace": str(workspace.root), **asdict(terms)}
-    row = _row(plan(workspace, run, Schedule(cron, timezone, parameters)))
+    row = _row(plan(workspace, run, Schedule(times.cron, times.timezone, parameters)))
     output.result(as_json, row, f"Next session of {run}: {row['next']}, if `coevo worker` is running then.")
 
 

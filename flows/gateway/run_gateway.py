@@ -31,7 +31,7 @@ from coevo.tasks.gateway.gateway_session import SessionLimits, Sessions
 from coevo.tasks.gateway.request_gate import RequestGate
 from coevo.tasks.gateway.session_store import Mode, SessionStore
 from coevo.tasks.gateway.session_tree import AnswerOrigin
-from coevo.tasks.iteration.agent_sessions import AgentSessions
+from coevo.tasks.iteration.agent_sessions import AgentSessions, GatewayParts
 from coevo.tasks.package.package import Package
 from coevo.tasks.publish.reporter import in_stage
 from coevo.tasks.run.assemble import open_engine
@@ -172,7 +172,8 @@ def training_gateway(session: Session, settings: GatewaySettings) -> Iterator[Se
         served = ServedGateway(gateway, settings, listener, home(root, SERVER) / "secret")
         stack.enter_context(closing(served))
         stack.callback(gate.end, OVER.format(run=paths.name))
-        session.source = AgentSessions(config.rollout.gateway, directory, agent, store, sessions, gate, served.check)
+        parts = GatewayParts(agent, store, sessions, gate)
+        session.source = AgentSessions(config.rollout.gateway, directory, parts, served.check)
         yield served
 
 

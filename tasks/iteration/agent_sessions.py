@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from threading import Event, Lock
 from time import monotonic
+from typing import NamedTuple
 
 from coevo.configs.rollout.rollout_config import GatewaySourceConfig
 from coevo.envs.failures import EpisodeFailure
@@ -136,32 +137,34 @@ class AwaitedSelection:
             self.complete.set()
 
 
+class GatewayParts(NamedTuple):
+    """Parts of a gateway that a run serves its revisions with."""
+
+    agent: ChatAgent
+    """Answers the agents."""
+    store: SessionStore
+    """Keeps the sessions that ended."""
+    sessions: Sessions
+    """Those that are open."""
+    gate: RequestGate
+    """Gate before the policy, which is closed at first."""
+
+
 class AgentSessions:
     """Source of a run's episodes: what agents have played through its gateway.
 
     Args:
         config: settings of the source.
         directory: directory of the gateway's sessions.
-        agent: answers the agents.
-        store: keeps the gateway's sessions.
-        sessions: those that are open.
-        gate: gate before the policy, which is closed.
+        gateway: parts of the gateway.
         check: raises if the gateway has ended.
     """
 
     def __init__(
-        self,
-        config: GatewaySourceConfig,
-        directory: Path,
-        agent: ChatAgent,
-        store: SessionStore,
-        sessions: Sessions,
-        gate: RequestGate,
-        check: Callable[[], None],
+        self, config: GatewaySourceConfig, directory: Path, gateway: GatewayParts, check: Callable[[], None]
     ) -> None:
-        self._config, self._directory = config, directory
-        self._agent, self._store, self._sessions, self._gate = agent, store, sessions, gate
-        self._check = check
+        self._config, self._directory, self._check = config, directory, check
+        self._agent, self._store, self._sessions, self._gate = gateway
         self._lines: SessionLines | None = None
         self._late = 0
         drop_torn_line(directory / CLOSED)

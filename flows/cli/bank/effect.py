@@ -5,16 +5,16 @@ from typing import Annotated
 
 import typer
 
-from coevo.flows.cli.explain import PanelOption, TasksOption
+from coevo.flows.cli.explain import PanelOptions
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
+from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, with_option_groups, workspace_at
 
 
+@with_option_groups
 def test(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions.")],
     entry: Annotated[str, typer.Argument(metavar="ID", help="Id of an entry, or its beginning.")],
-    panel: PanelOption = None,
-    tasks: TasksOption = None,
+    played: PanelOptions,
     trust: TrustOption = None,
     as_json: JsonOption = False,
     directory: WorkspaceOption = None,
@@ -34,7 +34,7 @@ def test(
     workspace = workspace_at(directory)
     trust_revision(workspace, run, trust, ask=not as_json)
     with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):
-        found = entry_effect(run, entry, EvaluationRequest(panel, tasks), workspace)
+        found = entry_effect(run, entry, EvaluationRequest(played.panel, played.tasks), workspace)
     if as_json:
         output.document(asdict(found))
         return
