@@ -25,6 +25,7 @@ from coevo.lineage.trust import Trust, extend_path
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.table_retention import KeptVersions, copy
+from coevo.tasks.revision_artifacts import EPISODES, HELD_OUT
 from coevo.tasks.run.run_writer_model import check_endpoints, writer_model_config
 from coevo.utilities.errors import CoevoError
 
@@ -178,7 +179,7 @@ def restore(
         bank = Bank(paths.bank)
         before = lineage.history.head()
         made = lineage.rollback(to, bank, without)
-        kept = ", ".join(sorted(name for name in made.artifacts if name != "episodes"))
+        kept = ", ".join(sorted(name for name in made.artifacts if name not in (EPISODES, HELD_OUT)))
         done = "Already rolled back" if made == before else "Rolled back"
         less = "".join(f" without its {artifact}" for artifact in without)
         holds = f"iteration {made.iteration}, {kept}, {bank.size()} entries"
