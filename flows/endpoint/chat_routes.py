@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from secrets import token_hex
 from time import time
@@ -152,10 +151,9 @@ async def fail(request: Request, _: Exception) -> Response:
 async def _events(dialect: Dialect, call: ChatCall, answered: "asyncio.Future[ChatReply]") -> AsyncIterator[bytes]:
     """Events of a reply; comments while it is drawn, so that no client gives up."""
     while not answered.done():
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(answered), KEEP_ALIVE_S)
-            break
-        yield b": waiting\n\n"
+        await asyncio.wait({answered}, timeout=KEEP_ALIVE_S)  # raises nothing of the answer's own
+        if not answered.done():
+            yield b": waiting\n\n"
     try:
         reply = answered.result()
     except Exception as error:

@@ -4,7 +4,7 @@ Every side is played on the same tasks with the same draws, so that the differen
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coevo.flows.evaluation.evaluate_revision import evaluate_revision
 from coevo.flows.evaluation.panel_evaluation import Evaluation, EvaluationRequest
@@ -130,8 +130,9 @@ def entry_effect(reference: str, entry: str, request: EvaluationRequest, workspa
 def explain(reference: str, request: EvaluationRequest, workspace: Workspace) -> Explanation:
     """Split the change since the revision before into tasks that were drawn, policy and bank.
 
-    A panel is played with each policy and each bank. The effect of the policy is the mean of its effects with both
-    banks, that of the bank the mean of its effects with both policies; together they are the whole change (Shapley).
+    The panel of the later revision is played with each policy and each bank. The effect of the policy is the mean of
+    its effects with both banks, that of the bank the mean of its effects with both policies; together they are the
+    whole change (Shapley).
 
     Args:
         reference: ``RUN``, ``RUN@N`` or ``RUN@TAG``, not the first revision.
@@ -150,7 +151,7 @@ def explain(reference: str, request: EvaluationRequest, workspace: Workspace) ->
         drawn = _drawn(opened, old, new)
         found = tuple(alarms(new, earlier(opened.lineage.history.manifest, new)))
     names = [f"{run}@{each.revision}" for each in (old, new)]
-    played = _crossed(names, request, workspace, has_bank)
+    played = _crossed(names, replace(request, iteration=new.iteration), workspace, has_bank)
     panel = played[0][0].panel.name
     causes = [*_held_out_causes(played, names, panel, has_bank), *drawn]
     return Explanation(
@@ -182,10 +183,7 @@ def _crossed(
     made = []
     for policy in names:
         banks = ["own" if bank == policy else bank for bank in names] if has_bank else ["own"]
-        found = [
-            evaluate_revision(policy, EvaluationRequest(request.panel, request.tasks, bank), workspace)
-            for bank in banks
-        ]
+        found = [evaluate_revision(policy, replace(request, bank=bank), workspace) for bank in banks]
         made.append(found if has_bank else [found[0], found[0]])
     return made
 

@@ -72,7 +72,8 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         config = configured(run, request)
         with in_stage("builds the environment"):
             env = stack.enter_context(closing(make(run.config.env)))
-        world, name = env.at(run.manifest.iteration), request.panel or config.evaluation.panels[0]
+        iteration = run.manifest.iteration if request.iteration is None else request.iteration
+        world, name = env.at(iteration), request.panel or config.evaluation.panels[0]
         check_panel(env, name)
         panel = world.panel(name, request.tasks or config.evaluation.tasks)
         with in_stage("reads the bank"):

@@ -19,7 +19,7 @@ from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.run_config import RunConfig, digest
 from coevo.flows.evaluation.sample_results import pass_at
 from coevo.lineage.revision.code_version import flat
-from coevo.records.intervals import Interval, of_mean, student
+from coevo.records.intervals import ROUNDING, Interval, of_mean, student
 from coevo.utilities.errors import CoevoError
 
 GRPO, FROZEN = "no memory", "frozen with a bank"
@@ -84,7 +84,7 @@ class ScoredPanel:
         if not self.is_run:
             return None
         if update is not None and self.config.bank is None and update.advantage.type == "grpo":
-            return GRPO
+            return GRPO if self.bank in ("own", "none") else None
         return FROZEN if update is None and self.config.bank is not None and self.bank == "own" else None
 
     @property
@@ -129,7 +129,7 @@ class MethodRow:
 
     def cells(self) -> dict[str, dict[str, float | None]]:
         """Mean and 95 % interval over the seeds, by column; one seed, and equal ones, have no interval."""
-        return {name: _cell(of_mean(each) if len(set(each)) > 1 else None, each) for name, each in self.values.items()}
+        return {name: _cell(of_mean(each) if _differ(each) else None, each) for name, each in self.values.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class MethodTable:
                 ours, theirs = ([_of(each, seed) for seed in shared] for each in (row, other))
                 if shared:
                     gains = [a - b for a, b in zip(ours, theirs, strict=True)]
-                    found = student(ours, theirs) if len(set(gains)) > 1 else None
+                    found = student(ours, theirs) if _differ(gains) else None
                     about = {"method": row.method, "against": other.method, "role": other.role, "seeds": len(shared)}
                     yield about | _cell(found, gains)
 
@@ -172,6 +172,11 @@ class MethodTable:
         rows = [{**asdict(row), "values": row.cells()} for row in self.rows]
         about = {"environment": self.environment, "panel": self.panel, "tasks": self.tasks, "samples": self.samples}
         return {**about, "rows": rows, "differences": list(self.differences()), "notes": list(self.notes)}
+
+
+def _differ(values: Sequence[float]) -> bool:
+    """True if percentages differ by more than rounding does: equal ones have no spread, and would look certain."""
+    return max(values) - min(values) > 100 * ROUNDING
 
 
 def _of(row: MethodRow, seed: tuple[int, int]) -> float:

@@ -24,6 +24,7 @@ class EvaluationRequest:
             independently of the task), or the bank of another ``RUN[@N]`` (measures transfer).
         discovery: attempts per task (k of Discovery@k); 0 for one attempt without writing.
         without: ids of entries of the own bank that are left out.
+        iteration: iteration whose world is played, where it drifts; None for the revision's own.
     """
 
     panel: str | None = None
@@ -31,6 +32,7 @@ class EvaluationRequest:
     bank: str = "own"
     discovery: int = 0
     without: tuple[str, ...] = ()
+    iteration: int | None = None
 
 
 @dataclass(frozen=True)

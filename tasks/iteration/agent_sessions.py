@@ -271,7 +271,8 @@ class AgentSessions:
         if session.bank.clusters is not None:
             episodes = assign_clusters(session.bank.clusters, episodes)
         ages = [session.iteration - turn.version for episode in episodes for turn in episode.turns]
-        counts = {"used": len(episodes), "waiting": len(selection.waiting), **selection.left_out}
+        groups = len({episode.task.id for episode in episodes})
+        counts = {"used": len(episodes), "groups": groups, "waiting": len(selection.waiting), **selection.left_out}
         metrics = {f"agent/sessions/{name}": float(count) for name, count in sorted(counts.items())}
         late, self._late = self._store.late - self._late, self._store.late
         return PlayedBatch(episodes, metrics | {"policy/staleness": fmean(ages)}, {"agent/sessions/late": float(late)})

@@ -137,7 +137,8 @@ def training_rate(manifest: Manifest) -> Rate | None:
     metrics = manifest.metrics
     if SPREAD not in metrics:
         return None
-    tasks = metrics.get("agent/episodes/ended", manifest.state["config"]["rollout"]["tasks"])
+    planned = metrics.get("agent/episodes/ended", manifest.state["config"]["rollout"]["tasks"])
+    tasks = metrics.get("agent/sessions/groups", planned)  # agents play as many as they like
     return Rate(metrics["agent/success/train"], metrics[SPREAD], max(2, int(tasks)))
 
 

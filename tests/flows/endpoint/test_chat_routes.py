@@ -10,6 +10,9 @@ from support.endpoint import ROW, post, rows
 from support.gateway import TOKENS, chat_run, listening, served
 from support.small_run import MICROWAVE, MUG
 
+from coevo.tasks.gateway.chat_agent import ChatAgent
+from coevo.utilities.errors import CoevoError
+
 ASK = [{"role": "user", "content": "house lotus . task heat mug to counter"}]
 TASK = {"task": {"scope": "lotus", "instruction": ASK[0]["content"]}}
 IDS = {"return_token_ids": True}
@@ -147,3 +150,16 @@ def test_pages_of_other_origins_are_refused(url):
     assert post(url, body, {"Origin": "http://evil.example"}, path)[0] == 403
     assert post(url, body, {"Content-Type": "text/plain"}, path)[0] == 415
     assert post(url, body, path=f"/s/{'a' * 101}{path}")[0] == 400
+
+
+@pytest.mark.parametrize("error", [CoevoError("the engine is gone"), RuntimeError("in the engine")], ids=["own", "any"])
+def test_a_stream_whose_answer_fails_ends_with_an_event_and_not_in_the_middle(url, monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(ChatAgent, "draw", fail)
+    body = json.dumps({"model": "m", "messages": ASK, "stream": True}).encode()
+    status, said = post(url, body, path="/v1/chat/completions")
+    event = json.loads(said.decode().partition("data: ")[2])
+    assert status == 200 and event["error"]["message"].startswith("the policy failed: ")
+    assert "the engine is gone" in said.decode() or isinstance(error, RuntimeError)

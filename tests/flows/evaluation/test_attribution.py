@@ -28,10 +28,11 @@ def scripted(monkeypatch, solved):
     """Evaluations whose successes are looked up by policy, bank and left out entries."""
     from support.batches import episode, turn
 
-    calls = []
+    calls, iterations = [], []
 
     def evaluate(reference, request, workspace):
         calls.append((reference, request.bank, request.without))
+        iterations.append(request.iteration)
         marks = solved[reference, request.bank, request.without]
         read = () if request.without else (MUG.id,)
         played = [
@@ -41,7 +42,7 @@ def scripted(monkeypatch, solved):
         return Evaluation(Panel("seen-houses", "1", tuple(each.task for each in played)), played, {})
 
     monkeypatch.setattr(attribution, "evaluate_revision", evaluate)
-    return calls
+    return calls, iterations
 
 
 def test_a_lesson_is_paired_over_all_tasks_and_over_its_readers(workspace, monkeypatch):
@@ -61,9 +62,10 @@ def test_effects_of_policy_and_bank_are_the_whole_change(workspace, monkeypatch)
         ("first@3", "first@2", ()): "1111000000",
         ("first@3", "own", ()): "1111111100",
     }
-    calls = scripted(monkeypatch, solved)
+    calls, iterations = scripted(monkeypatch, solved)
     found = explain("first@3", FEW, workspace)
     assert sorted(calls) == sorted(solved)
+    assert iterations == [3] * 4  # where a world drifts, all sides play that of the later revision
     effects = {cause.what: cause.effect.mean for cause in found.causes if cause.of == "seen-houses"}
     # policy: (.4 - 0 + .8 - .2) / 2, bank: (.2 - 0 + .8 - .4) / 2
     assert effects == {"policy": pytest.approx(0.5), "bank": pytest.approx(0.3)}

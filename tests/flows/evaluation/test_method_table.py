@@ -128,6 +128,19 @@ def test_a_table_without_the_rows_beside_a_method_is_refused_with_the_commands(l
         assert (COMMAND.format(method) in str(error.value)) == (method not in left)
 
 
+def test_differences_that_rounding_alone_tells_apart_have_no_interval():
+    """120 - 107 and 23 - 10 of 192 tasks are both 13, and differ as floating-point numbers."""
+    solved = {"grpo": (107, 10), "experience-only": (107, 10), "slea-rl": (120, 23)}
+    panels = [plain(m, s, "1" * n + "0" * (192 - n)) for m, each in solved.items() for s, n in enumerate(each)]
+    assert {(each["low"], each["high"]) for each in method_table(panels).differences()} == {(None, None)}
+
+
+def test_grpo_with_the_bank_of_another_run_is_no_row_without_memory():
+    helped = plain("grpo", 1, bank="slea-1@5")
+    with pytest.raises(CoevoError, match="GRPO without a bank: coevo run"):
+        method_table([helped, plain("experience-only", 1), plain("slea-rl", 1)])
+
+
 def test_each_model_needs_rows_of_its_own():
     with pytest.raises(CoevoError, match=r"--method grpo --model qwen2\.5-1\.5b seed=1.*--method experience-only"):
         method_table([*beside(1), plain("slea-rl", 1), plain("slea-rl", 1, model="qwen2.5-1.5b")])

@@ -69,3 +69,11 @@ def test_training_success_has_an_interval_over_tasks_and_not_over_episodes():
         (0.75 - 2.1314 * 0.010107**0.5, 0.75 + 2.1314 * 0.010107**0.5), abs=1e-4
     )
     assert training_success(manifest(1)) is None
+
+
+def test_sessions_of_agents_count_by_their_groups():
+    """The recipe's number of tasks is not what agents have played."""
+    played = manifest(1, train=(0.5, 0.15))
+    fewer = Manifest({**played.state, "metrics": {**played.metrics, "agent/sessions/groups": 8.0}}, played.observed)
+    # 8 tasks: variance (7 * 8 * .0225 + .25) / 64 = .023594; quantile of Student's t with 7 degrees of freedom 2.3646
+    assert training_success(fewer).high - 0.5 == pytest.approx(2.3646 * 0.023594**0.5, abs=1e-4)
