@@ -12,11 +12,10 @@ from coevo.flows.sample import ARCHIVE, RUN
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.objects.cache import Cache
 from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.tasks.revision_artifacts import EPISODES, HELD_OUT
 
 TREE = (".git/**/*", ".dvc/config", ".dvc/.gitignore", ".gitignore", "manifest.json", "*.dvc")
 """Files of a lineage, apart from its artifacts."""
-KEPT = "episodes"
-"""The only artifact in the archive."""
 
 
 def pack(paths: RunPaths, workspace: Workspace, archive: Path) -> None:
@@ -36,7 +35,9 @@ def _of_run(paths: RunPaths) -> Iterator[Path]:
 def _of_cache(paths: RunPaths, workspace: Workspace) -> Iterator[Path]:
     cache = Cache(workspace.cache)
     with Lineage.open(paths.lineage, workspace.cache) as lineage:
-        contents = {each.artifacts[KEPT]: paths.name for each in lineage.history.log() if KEPT in each.artifacts}
+        history = lineage.history.log()
+        kept = [each.artifacts.get(EPISODES) for each in history] + [history[-1].artifacts.get(HELD_OUT)]
+        contents = {content: paths.name for content in kept if content is not None}
     yield from map(cache.path, cache.closure(contents))
 
 
