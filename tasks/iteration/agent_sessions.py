@@ -145,7 +145,7 @@ class GatewayParts(NamedTuple):
     store: SessionStore
     """Keeps the sessions that ended."""
     sessions: Sessions
-    """Those that are open."""
+    """Open sessions."""
     gate: RequestGate
     """Gate before the policy, which is closed at first."""
 
