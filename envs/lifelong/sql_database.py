@@ -15,12 +15,13 @@ from time import thread_time
 from typing import Any, NamedTuple
 
 from coevo.envs.failures import one_line
+from coevo.envs.lifelong.sql_dialects import nesting_fault, sqlite_text
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.extras import extras_named
 
 with extras_named():
     from sqlglot import exp, parse
-    from sqlglot.errors import ErrorLevel, SqlglotError
+    from sqlglot.errors import SqlglotError
 
 Value = int | float | str | None
 SqlRow = tuple[Value, ...]
@@ -157,9 +158,12 @@ def _translated(sql: str) -> list[exp.Expr | str]:
         raise _StatementError(f"error: {len(sql)} characters of SQL, and at most {MAX_SQL_CHARS} are run")
     try:
         sql.encode()
-        parsed = [each for each in parse(sql, read="mysql") if each is not None]
+        fault = nesting_fault(sql)
+        parsed = [] if fault else [each for each in parse(sql, read="mysql") if each is not None]
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise _StatementError(f"error: no SQL: {one_line(_MARKS.sub('', str(error)), 120)}") from None
+    if fault:
+        raise _StatementError(f"error: {fault}: write the statement flatter")
     if not 1 <= len(parsed) <= MAX_STATEMENTS:
         raise _StatementError(f"error: {len(parsed)} statements, and 1 to {MAX_STATEMENTS} are run")
     return [_for_sqlite(each) for each in parsed]
@@ -174,7 +178,7 @@ def _for_sqlite(statement: exp.Expr) -> exp.Expr | str:
     if isinstance(statement, exp.Update | exp.Delete) and statement.find(exp.Join):
         raise _StatementError("error: UPDATE and DELETE with JOIN are not supported: use a subquery")
     try:
-        return str(statement.sql("sqlite", unsupported_level=ErrorLevel.IGNORE))
+        return sqlite_text(statement)
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise _StatementError(f"error: not supported: {one_line(str(error), 120)}") from None
 

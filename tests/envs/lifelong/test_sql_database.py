@@ -6,6 +6,7 @@ import pytest
 
 from coevo.envs.lifelong.sql_answers import answers
 from coevo.envs.lifelong.sql_database import MAX_ROWS, SqlTable, executed, image_of, table_hash, table_rows
+from coevo.envs.lifelong.sql_dialects import nesting_fault
 
 FRUIT = SqlTable(
     "fruit",
@@ -126,3 +127,49 @@ def test_without_an_order_rows_are_compared_as_a_bag():
     rows = [("a", 1), ("b", 2), ("a", 1)]
     assert answers("[('b', 2), ('a', 1), ('a', 1)]", rows, ordered=False)
     assert not answers("[('b', 2), ('b', 2), ('a', 1)]", rows, ordered=False)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT {opening * count}1{closing * count}"
+        for count in (3, 8, 40)
+        for opening, closing in (
+            ("OBJECT(", ")"), ("STRUCT(", ""), ("ARRAY<", ">"), ("MAP(", ")"), ("NULLABLE/**/(", ")"), ("LIST(", ""),
+            ("`OBJECT`(", ")"), ("BINARY(", ")"), ("BINARY(a, ", ")"), ("BINARY(CHAR(", "))"), ("DATE(", ")"),
+            ("YEAR(a, ", ""), ("CASE WHEN ", " THEN 1 END"), ("CAST(", " AS CHAR)"), ("(SELECT ", ")"), ("ABS(", ")"),
+            ("INTERVAL ", " DAY"), ("(", ""), ("f(", ""), ("SAFE_DIVIDE(a, ", ")"), ("TO_ARRAY(", ")"), ("NOT ", ""),
+        )
+    ] + [
+        "SELECT CAST(1 AS `" + "OBJECT(" * 40 + ")" * 40 + "`)",
+        "SELECT CAST(1 AS `" + "BINARY(" * 20 + ")" * 20 + "`)",
+        *(f"SELECT 1 FROM a {word * count}" for word in ("JOIN b ", "LEFT JOIN b ", ", b JOIN c ", "STRAIGHT_JOIN b ")
+          for count in (9, 40)),
+    ],
+)  # fmt: skip
+def test_no_short_text_takes_long_to_read(sql):
+    since = process_time()
+    outcome = executed(IMAGE, sql)
+    assert process_time() - since < 0.2
+    assert "\n" not in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("SELECT OBJECT(1)", "error: OBJECT has no arguments in MySQL"),
+        ("SELECT " + "(" * 11 + "1", "error: more than 10 brackets in one another"),
+        ("SELECT DATE(DATE(DATE(DATE(1))))", "error: more than 3 of DATE("),
+        ("SELECT 1 FROM a" + " JOIN b" * 11, "error: more than 10 joins"),
+    ],
+)
+def test_a_statement_that_is_nested_too_deep_is_told_why(sql, says):
+    assert executed(IMAGE, sql).text.startswith(says)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["(SELECT id FROM fruit) UNION (SELECT id FROM fruit)", "SELECT ')((((((((((((('", "SELECT id AS `((` FROM fruit"],
+)
+def test_brackets_in_quotes_and_around_queries_are_no_nesting(sql):
+    assert nesting_fault(sql) == ""
