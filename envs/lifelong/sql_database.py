@@ -33,16 +33,16 @@ MAX_ROWS, MAX_CHARS = 50, 2_000
 """Most rows of a result, and most characters of what the agent reads of it."""
 MAX_INSTRUCTIONS, EVERY = 500_000, 1_000
 """Most instructions of SQLite's machine in a statement, and how often they are counted."""
-MAX_CPU_SECONDS = 2.0
-"""Most processor time of a statement. Only what the count does not bound comes near it."""
+MAX_CPU_SECONDS = 20.0
+"""Most processor time of a statement, a few times what the other limits leave it: the clock decides nothing."""
 MAX_PAGES = 256
 """Most pages of 4 KiB of a database."""
 _LIMITS = {
-    sqlite3.SQLITE_LIMIT_LENGTH: 4_000,
+    sqlite3.SQLITE_LIMIT_LENGTH: 1_000,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 4 * MAX_SQL_CHARS,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
     sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 20,
-    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 100,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 30,
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
 }
@@ -192,6 +192,7 @@ def _ran(connection: sqlite3.Connection, statement: exp.Expr | str) -> tuple[tup
     if not isinstance(statement, str):
         rows = _listed(connection, statement)
         return rows, shown(rows), False
+    connection.set_progress_handler(_Meter().over, EVERY)
     try:
         cursor = connection.execute(statement)
         rows = tuple(cursor.fetchmany(MAX_ROWS + 1))
@@ -246,7 +247,6 @@ def _opened(image: bytes) -> sqlite3.Connection:
     for name, sample in (("stddev", 0), ("stddev_pop", 0), ("stddev_samp", 1)):
         connection.create_aggregate(name, 1, _SPREADS[sample])
     connection.set_authorizer(_allowed)
-    connection.set_progress_handler(_Meter().over, EVERY)
     return connection
 
 
@@ -259,13 +259,13 @@ def _allowed(act: int, first: str | None, second: str | None, _: str | None, __:
 
 
 class _Meter:
-    """Counts the work of the statements of an action."""
+    """Counts the work of a statement."""
 
     def __init__(self) -> None:
-        self._left, self._since = MAX_STATEMENTS * MAX_INSTRUCTIONS // EVERY, thread_time()
+        self._left, self._since = MAX_INSTRUCTIONS // EVERY, thread_time()
 
     def over(self) -> bool:
-        """True once they have had their share."""
+        """True once it has had its share."""
         self._left -= 1
         return self._left < 0 or thread_time() - self._since > MAX_CPU_SECONDS
 

@@ -87,6 +87,24 @@ def test_work_rows_and_characters_are_bounded():
     assert len(image) <= 256 * 4096
 
 
+def test_each_statement_has_the_same_share_of_instructions():
+    counting = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {}) SELECT COUNT(*) FROM n"
+    assert executed(IMAGE, counting.format(20_000)).text == "[(20000,)]"
+    assert executed(IMAGE, ";".join([counting.format(20_000)] * 8)).text == "[(20000,)]"
+    assert executed(IMAGE, counting.format(80_000)).text == "error: too much work for one statement"
+
+
+def test_a_sort_of_long_texts_stays_small():
+    rows = tuple((number, "a" * 900) for number in range(40))
+    image = image_of(SqlTable("t", (("id", "INT"), ("s", "TEXT")), rows))
+    joined = "FROM t a, t b, t c, t d, t e"
+    many = f"SELECT CONCAT(REPLACE('{'a' * 60}', 'a', '{'b' * 15}'), a.id) AS x {joined} ORDER BY x"
+    assert executed(image, many).text == "error: too much work for one statement"
+    long = many.replace("b" * 15, "b" * 60)
+    assert executed(image, long).text == "error: string or blob too big"
+    assert "too complex" in executed(image, f"SELECT 1 FROM t WHERE s LIKE '{'%a' * 16}'").text
+
+
 def test_an_error_keeps_what_ran_before_it():
     outcome = executed(IMAGE, "DELETE FROM fruit WHERE id = 1; SELECT oops FROM fruit")
     assert outcome.failed
