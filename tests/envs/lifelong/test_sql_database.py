@@ -134,7 +134,8 @@ def test_the_hash_of_a_table_ignores_the_order_of_its_rows():
         ("[(\"it's\",)]", [("it's",)], True), ("[(it's,)]", [("it's",)], True), ("None", [(None,)], True),
         ("[]", [], True), ("", [], True), ("[]", [(1,)], False), ("[(1, 2]", [(1, 2)], False),
         ("[(1, 2)]", [(1,)], False), ("nan", [(1,)], False), ("(" * 2000, [(1,)], False), ("'" * 999, [("a",)], False),
-        ("x" * 30_000, [("x" * 30_000,)], False),
+        ("x" * 30_000, [("x" * 30_000,)], False), ("99", [(b"\0",)], False), ("99", [(10**400,)], False),
+        ("1" + "0" * 400, [(10**400,)], False), ("1" + "0" * 400, [(1,)], False), ("inf", [(1,)], False),
     ],
 )  # fmt: skip
 def test_answers_are_compared_row_by_row(text, rows, right):
