@@ -16,7 +16,8 @@ with extras_named():
     from sqlglot.dialects.mysql import MySQL
     from sqlglot.dialects.sqlite import SQLite
     from sqlglot.errors import ErrorLevel
-    from sqlglot.tokens import Token, TokenType
+    from sqlglot.generators.sqlite import SQLiteGenerator
+    from sqlglot.tokenizer_core import Token, TokenType
 
 MAX_DEPTH, MAX_TYPE_DEPTH = 10, 3
 """Most brackets in one another, and most of them behind names of types, such as ``DATE(``."""
@@ -59,7 +60,7 @@ def sqlite_text(statement: exp.Expr) -> str:
     return str(_BoundedGenerator(dialect=SQLite, unsupported_level=ErrorLevel.IGNORE).generate(statement))
 
 
-class _BoundedGenerator(SQLite.Generator):
+class _BoundedGenerator(SQLiteGenerator):
     """Writes for SQLite, and counts the parts."""
 
     _written = 0

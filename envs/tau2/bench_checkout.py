@@ -22,7 +22,7 @@ PACKAGES = "numpy pydantic loguru docstring-parser deepdiff addict toml pyyaml p
 ASSERTIONS, DATABASE, ACTIONS, COMMUNICATED = "ENV_ASSERTION", "DB", "ACTION", "COMMUNICATE"
 """Names of parts of a reward."""
 JUDGED = frozenset((ASSERTIONS, DATABASE, ACTIONS, COMMUNICATED))
-"""Those that are judged."""
+"""Parts that are judged."""
 GUIDELINES = ("simulation_guidelines.md", "simulation_guidelines_tools.md")
 """Files with the instructions of a model that plays a user, without tools and with tools."""
 
