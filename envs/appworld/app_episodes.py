@@ -105,7 +105,7 @@ class WorldChild:
     def __init__(self, python: str, root: str, bound: int) -> None:
         self._folder, self._token = Path(mkdtemp(prefix="coevo-appworld-")), secrets.token_hex(16)
         self._most = bound * BYTES_A_CHARACTER + OVERHEAD_BYTES
-        self._left = b""
+        self._left, self._closed = b"", False
         (self._folder / "data").symlink_to(Path(root) / "data")
         variables = {
             "PATH": os.defpath,
@@ -155,7 +155,10 @@ class WorldChild:
         return reply
 
     def close(self) -> None:
-        """Kill the process and all that it started, and remove its folder."""
+        """Kill the process and all that it started, and remove its folder; a second call does nothing."""
+        if self._closed:
+            return  # the number of the group may be another's by now
+        self._closed = True
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -200,7 +200,7 @@ class LifelongDb(Environment[SqlPosition]):
 
     def _of_split(self, split: TaskSplit) -> list[Task]:
         """Tasks of the files: half of them for training, a quarter for cloning, a quarter held out."""
-        every = ((task, query_tasks.SPLITS[seed_of(key(NAME, "split", task.id)) % 4]) for task in self._published)
+        every = ((task, query_tasks.SPLITS[_split_seed(task) % 4]) for task in self._published)
         return [task for task, found in every if found == split]
 
     def _told(self, task: Task, draw: Key) -> tuple[str, ...]:
@@ -284,7 +284,9 @@ def _convention_told(task: Task, rows: Sequence[SqlRow], answer: str, solved: bo
     if task.kind == "sell":
         other = row[4] in CODES and row[4] != task.data["sold"]
         return convention_tasks.told("sell", row[4], right=False) if other else "wrong , state is unchanged"
-    named = zip(PRICES, row[1:4], strict=True)
+    # Prices as the task has them: an agent may have written others, which say nothing of the convention.
+    kept = next(row for row in task.data["rows"] if row[0] == task.data["wanted"])
+    named = zip(PRICES, kept[1:4], strict=True)
     column = next((name for name, value in named if answers(answer, [(value,)], ordered=True)), None)
     return "wrong , no price of the row" if column is None else convention_tasks.told("price", column, right=False)
 
@@ -304,6 +306,11 @@ def _table_of(task: Task) -> SqlTable:
     return SqlTable(
         str(data["table"]), tuple((name, kind) for name, kind in data["columns"]), tuple(map(tuple, data["rows"]))
     )
+
+
+def _split_seed(task: Task) -> int:
+    """Number of a task of the files that no setting changes."""
+    return seed_of(key(NAME, "split", task.data["number"], task.instruction))
 
 
 def _published_task(found: PublishedSql, steps: int) -> Task | None:

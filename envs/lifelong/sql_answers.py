@@ -86,7 +86,9 @@ def _same(given: str, value: Value) -> bool:
         return bare.lower() in ("none", "null")
     if isinstance(value, str):
         return value in (given, bare.replace("\\'", "'").replace('\\"', '"'))
+    if not isinstance(value, int | float):
+        return False  # bytes that an agent has written into a table
     try:
         return isclose(float(bare), value, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    except ValueError:
+    except (ValueError, OverflowError):
         return False

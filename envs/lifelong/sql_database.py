@@ -15,12 +15,13 @@ from time import thread_time
 from typing import Any, NamedTuple
 
 from coevo.envs.failures import one_line
+from coevo.envs.lifelong.sql_dialects import nesting_fault, sqlite_text
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.extras import extras_named
 
 with extras_named():
     from sqlglot import exp, parse
-    from sqlglot.errors import ErrorLevel, SqlglotError
+    from sqlglot.errors import SqlglotError
 
 Value = int | float | str | None
 SqlRow = tuple[Value, ...]
@@ -32,16 +33,16 @@ MAX_ROWS, MAX_CHARS = 50, 2_000
 """Most rows of a result, and most characters of what the agent reads of it."""
 MAX_INSTRUCTIONS, EVERY = 500_000, 1_000
 """Most instructions of SQLite's machine in a statement, and how often they are counted."""
-MAX_CPU_SECONDS = 2.0
-"""Most processor time of a statement. Only what the count does not bound comes near it."""
+MAX_CPU_SECONDS = 20.0
+"""Most processor time of a statement, a few times what the other limits leave it: the clock decides nothing."""
 MAX_PAGES = 256
 """Most pages of 4 KiB of a database."""
 _LIMITS = {
-    sqlite3.SQLITE_LIMIT_LENGTH: 4_000,
+    sqlite3.SQLITE_LIMIT_LENGTH: 1_000,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 4 * MAX_SQL_CHARS,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
     sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 20,
-    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 100,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 30,
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
 }
@@ -157,9 +158,12 @@ def _translated(sql: str) -> list[exp.Expr | str]:
         raise _StatementError(f"error: {len(sql)} characters of SQL, and at most {MAX_SQL_CHARS} are run")
     try:
         sql.encode()
-        parsed = [each for each in parse(sql, read="mysql") if each is not None]
+        fault = nesting_fault(sql)
+        parsed = [] if fault else [each for each in parse(sql, read="mysql") if each is not None]
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise _StatementError(f"error: no SQL: {one_line(_MARKS.sub('', str(error)), 120)}") from None
+    if fault:
+        raise _StatementError(f"error: {fault}: write the statement flatter")
     if not 1 <= len(parsed) <= MAX_STATEMENTS:
         raise _StatementError(f"error: {len(parsed)} statements, and 1 to {MAX_STATEMENTS} are run")
     return [_for_sqlite(each) for each in parsed]
@@ -174,7 +178,7 @@ def _for_sqlite(statement: exp.Expr) -> exp.Expr | str:
     if isinstance(statement, exp.Update | exp.Delete) and statement.find(exp.Join):
         raise _StatementError("error: UPDATE and DELETE with JOIN are not supported: use a subquery")
     try:
-        return str(statement.sql("sqlite", unsupported_level=ErrorLevel.IGNORE))
+        return sqlite_text(statement)
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise _StatementError(f"error: not supported: {one_line(str(error), 120)}") from None
 
@@ -188,6 +192,7 @@ def _ran(connection: sqlite3.Connection, statement: exp.Expr | str) -> tuple[tup
     if not isinstance(statement, str):
         rows = _listed(connection, statement)
         return rows, shown(rows), False
+    connection.set_progress_handler(_Meter().over, EVERY)
     try:
         cursor = connection.execute(statement)
         rows = tuple(cursor.fetchmany(MAX_ROWS + 1))
@@ -242,7 +247,6 @@ def _opened(image: bytes) -> sqlite3.Connection:
     for name, sample in (("stddev", 0), ("stddev_pop", 0), ("stddev_samp", 1)):
         connection.create_aggregate(name, 1, _SPREADS[sample])
     connection.set_authorizer(_allowed)
-    connection.set_progress_handler(_Meter().over, EVERY)
     return connection
 
 
@@ -255,13 +259,13 @@ def _allowed(act: int, first: str | None, second: str | None, _: str | None, __:
 
 
 class _Meter:
-    """Counts the work of the statements of an action."""
+    """Counts the work of a statement."""
 
     def __init__(self) -> None:
-        self._left, self._since = MAX_STATEMENTS * MAX_INSTRUCTIONS // EVERY, thread_time()
+        self._left, self._since = MAX_INSTRUCTIONS // EVERY, thread_time()
 
     def over(self) -> bool:
-        """True once they have had their share."""
+        """True once it has had its share."""
         self._left -= 1
         return self._left < 0 or thread_time() - self._since > MAX_CPU_SECONDS
 

@@ -21,6 +21,8 @@ PACKAGES = "numpy pydantic loguru docstring-parser deepdiff addict toml pyyaml p
 """Packages that the modules need."""
 ASSERTIONS, DATABASE, ACTIONS, COMMUNICATED = "ENV_ASSERTION", "DB", "ACTION", "COMMUNICATE"
 """Names of parts of a reward."""
+JUDGED = frozenset((ASSERTIONS, DATABASE, ACTIONS, COMMUNICATED))
+"""Parts that are judged."""
 GUIDELINES = ("simulation_guidelines.md", "simulation_guidelines_tools.md")
 """Files with the instructions of a model that plays a user, without tools and with tools."""
 
@@ -104,6 +106,9 @@ class BenchCheckout:
         Returns:
             the parts that the reward is the product of, by name, and what is not met, in words. Assertions in natural
             language are not judged: a model would have to.
+
+        Raises:
+            CoevoError: no part is judged.
         """
         task = self.tasks[task_id]
         wanted = [each.value for each in task.evaluation_criteria.reward_basis]
@@ -119,7 +124,10 @@ class BenchCheckout:
                 info = self._evaluators[part].calculate_reward(task=task, full_trajectory=list(messages))
                 found[part] = info.reward
                 missed += [] if info.reward == 1 else [UNMET[part]]
-        return {name: float(found[name]) for name in wanted if name in found}, missed
+        parts = {name: float(found[name]) for name in wanted if name in found}
+        if not parts:
+            raise CoevoError(f"env.tasks: no part of the reward of {task_id[:100]} is judged: leave the task out")
+        return parts, missed
 
 
 UNMET = {

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from coevo.configs.rows_config import HELD_OUT, TRAIN
+from coevo.envs.tau2.bench_checkout import JUDGED
 from coevo.records.draws import key, seed_of
 from coevo.utilities.errors import CoevoError
 
@@ -74,6 +75,11 @@ class ServiceTask(BaseModel):
         return self.id.count("|") + 1
 
     @property
+    def is_judged(self) -> bool:
+        """True if a part of its reward is judged: without one, whatever an agent does would solve it."""
+        return bool(JUDGED & set(self.evaluation_criteria.reward_basis))
+
+    @property
     def solution(self) -> tuple[ReferenceAction, ...]:
         """Calls of the reference solution, in order."""
         return tuple(self.evaluation_criteria.actions or ())
@@ -93,6 +99,7 @@ class ServiceDomain:
         policy: policy of the agent, as the authors' code joins its files.
         databases: content of each database file.
         digest: SHA-256 (hex) of tasks, splits, policy and databases.
+        left_out: tasks of the splits of which no part of the reward is judged.
     """
 
     tasks: Mapping[str, ServiceTask]
@@ -100,6 +107,7 @@ class ServiceDomain:
     policy: str
     databases: Mapping[str, Any]
     digest: str
+    left_out: int = 0
 
 
 def checkout_folder(path: str | None, given: str) -> Path:
@@ -130,14 +138,18 @@ def read_domain(folder: Path, domain: str, tasks: str, policy: str, solo: bool) 
         solo: True for the policy of solo play.
 
     Raises:
-        CoevoError: a file is missing, or has another form.
+        CoevoError: a file is missing, has another form, or no task of a split is judged.
     """
     there = folder / "data" / "tau2" / "domains" / domain
     listed, names = there / ("tasks.json" if tasks == "base" else "tasks_small.json"), there / "split_tasks.json"
     texts = [_text(there / name) for name in POLICIES[domain, policy, solo]]
     databases = {name: _database(there / name) for name in DATABASES[domain]}
     found = {each.id: each for each in _checked(_TASKS, listed)}
-    splits = _splits(found, _checked(_SPLITS, names), tasks, names)
+    every = _splits(found, _checked(_SPLITS, names), tasks, names)
+    splits = {split: tuple(name for name in ids if found[name].is_judged) for split, ids in every.items()}
+    empty = next((split for split, ids in splits.items() if every[split] and not ids), None)
+    if empty is not None:
+        raise CoevoError(f"{listed}: no task of {empty} has a reward_basis that is judged: {', '.join(sorted(JUDGED))}")
     played = {name for ids in splits.values() for name in ids}
     return ServiceDomain(
         {name: each for name, each in found.items() if name in played},
@@ -145,6 +157,7 @@ def read_domain(folder: Path, domain: str, tasks: str, policy: str, solo: bool) 
         _joined(texts),
         databases,
         _digest([*texts, *databases.values(), splits, _told(listed, played)]),
+        sum(map(len, every.values())) - len(played),
     )
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -61,7 +62,8 @@ class Tau2(StatefulEnvironment):
         )
         user = "" if config.user is None else f" {config.user.model}"
         # Results name the version: how it was played, with which user, on which files.
-        self.version = f"1 {config.domain} {self.played}{user} {self.domain.digest[:12]}"
+        without = f" without {self.domain.left_out}" if self.domain.left_out else ""
+        self.version = f"1 {config.domain} {self.played}{user} {self.domain.digest[:12]}{without}"
 
     def program(self) -> ServiceDesk:
         """The simulator that workers get.
@@ -150,7 +152,7 @@ class Tau2(StatefulEnvironment):
         empty = next((split for split, names in splits.items() if not names), None)
         if empty is not None:
             raise ConfigError(f"env.faults={most}: no task of {empty} is so easy: raise it")
-        return ServiceDomain(domain.tasks, splits, domain.policy, domain.databases, domain.digest)
+        return replace(domain, splits=splits)
 
     def _task(self, name: str, split: str) -> Task:
         found = self.domain.tasks[name]

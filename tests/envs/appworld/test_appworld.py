@@ -14,6 +14,7 @@ from support.app_data import app_data, interpreter
 
 from coevo.configs.benchmark_config import AppWorldConfig
 from coevo.configs.simulator_config import SimulatorConfig
+from coevo.envs.appworld.app_episodes import WorldChild
 from coevo.envs.failures import EpisodeFailure
 from coevo.envs.registry import make
 from coevo.models.answers.read import Reader
@@ -146,6 +147,16 @@ def test_the_child_has_no_secrets_and_its_folder_and_process_go_with_the_episode
     while any(path.exists() for path in gone) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(path.exists() for path in gone)
+
+
+def test_a_world_that_is_closed_twice_signals_nobody_else(tmp_path, monkeypatch):
+    child = WorldChild(interpreter(tmp_path), str(app_data(tmp_path / "root")), 1000)
+    signalled = []
+    kill = os.killpg
+    monkeypatch.setattr(os, "killpg", lambda *given: (signalled.append(given), kill(*given)))
+    child.close()
+    child.close()
+    assert len(signalled) == 1
 
 
 def test_a_child_that_dies_loses_its_episode_and_no_other(opened):

@@ -88,6 +88,17 @@ def test_outcomes_reveal_conventions_of_the_database():
     assert played(env, task, "Operation DELETE FROM goods", "Answer done")[-1].feedback == "wrong , the row is gone"
 
 
+def test_prices_that_an_agent_wrote_reveal_no_convention():
+    env = LifelongDb()
+    for task in env.sample(40, key("written")):
+        if task.kind == "price":
+            for column in ("net", "gross", "list_price"):
+                for value in ("99", "x'00'"):
+                    written = f"Operation UPDATE goods SET {column} = {value}"
+                    last = played(env, task, written, "Answer 99")[-1]
+                    assert last.feedback == "wrong , no price of the row"
+
+
 def test_panels_are_held_out_and_the_facts_of_another_world_are_other_ones():
     env = LifelongDb()
     trained = {task.id for task in env.sample(500, key("train"))}
@@ -176,6 +187,27 @@ def test_files_of_the_original_are_read_and_their_own_statements_solve_them(tmp_
     assert all(played(env, task)[-1].success for task in (*held, *trained))
     with pytest.raises(CoevoError, match=r"has \d+ tasks in these files, not 999"):
         env.panel("held-out", 999)
+
+
+def test_the_split_of_files_depends_on_no_setting(tmp_path):
+    tasks = LifelongDb(level=2).sample(40, key("split"))
+    entries = {str(n): rows_of(task, task.data["answer"]) for n, task in enumerate(tasks)}
+    (tmp_path / "entry_dict.json").write_text(json.dumps(entries))
+    short, long = (LifelongDb(path=str(tmp_path), steps=steps) for steps in (3, 9))
+    few, many = (
+        [{task.data["number"] for task in tasks}, {task.data["number"] for task in env.sample(200, key("split"))}]
+        for env, tasks in ((short, short.panel("held-out", 3).tasks), (long, long.panel("held-out", 3).tasks))
+    )
+    assert few == many
+
+
+@pytest.mark.parametrize("value", [10**400, 1e999])
+def test_numbers_of_files_that_no_float_holds_are_no_answer(value, tmp_path):
+    (task,) = LifelongDb(level=2).sample(1, key("large"))
+    entry = rows_of(task, [[value]])
+    entry["answer_info"]["sql"] = "SELECT 1"
+    (tmp_path / "entry_dict.json").write_text(json.dumps({"0": entry}))
+    assert LifelongDb(path=str(tmp_path)).left_out == 1
 
 
 @real

@@ -6,6 +6,7 @@ import pytest
 
 from coevo.envs.lifelong.sql_answers import answers
 from coevo.envs.lifelong.sql_database import MAX_ROWS, SqlTable, executed, image_of, table_hash, table_rows
+from coevo.envs.lifelong.sql_dialects import nesting_fault
 
 FRUIT = SqlTable(
     "fruit",
@@ -86,6 +87,24 @@ def test_work_rows_and_characters_are_bounded():
     assert len(image) <= 256 * 4096
 
 
+def test_each_statement_has_the_same_share_of_instructions():
+    counting = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {}) SELECT COUNT(*) FROM n"
+    assert executed(IMAGE, counting.format(20_000)).text == "[(20000,)]"
+    assert executed(IMAGE, ";".join([counting.format(20_000)] * 8)).text == "[(20000,)]"
+    assert executed(IMAGE, counting.format(80_000)).text == "error: too much work for one statement"
+
+
+def test_a_sort_of_long_texts_stays_small():
+    rows = tuple((number, "a" * 900) for number in range(40))
+    image = image_of(SqlTable("t", (("id", "INT"), ("s", "TEXT")), rows))
+    joined = "FROM t a, t b, t c, t d, t e"
+    many = f"SELECT CONCAT(REPLACE('{'a' * 60}', 'a', '{'b' * 15}'), a.id) AS x {joined} ORDER BY x"
+    assert executed(image, many).text == "error: too much work for one statement"
+    long = many.replace("b" * 15, "b" * 60)
+    assert executed(image, long).text == "error: string or blob too big"
+    assert "too complex" in executed(image, f"SELECT 1 FROM t WHERE s LIKE '{'%a' * 16}'").text
+
+
 def test_an_error_keeps_what_ran_before_it():
     outcome = executed(IMAGE, "DELETE FROM fruit WHERE id = 1; SELECT oops FROM fruit")
     assert outcome.failed
@@ -115,7 +134,8 @@ def test_the_hash_of_a_table_ignores_the_order_of_its_rows():
         ("[(\"it's\",)]", [("it's",)], True), ("[(it's,)]", [("it's",)], True), ("None", [(None,)], True),
         ("[]", [], True), ("", [], True), ("[]", [(1,)], False), ("[(1, 2]", [(1, 2)], False),
         ("[(1, 2)]", [(1,)], False), ("nan", [(1,)], False), ("(" * 2000, [(1,)], False), ("'" * 999, [("a",)], False),
-        ("x" * 30_000, [("x" * 30_000,)], False),
+        ("x" * 30_000, [("x" * 30_000,)], False), ("99", [(b"\0",)], False), ("99", [(10**400,)], False),
+        ("1" + "0" * 400, [(10**400,)], False), ("1" + "0" * 400, [(1,)], False), ("inf", [(1,)], False),
     ],
 )  # fmt: skip
 def test_answers_are_compared_row_by_row(text, rows, right):
@@ -126,3 +146,49 @@ def test_without_an_order_rows_are_compared_as_a_bag():
     rows = [("a", 1), ("b", 2), ("a", 1)]
     assert answers("[('b', 2), ('a', 1), ('a', 1)]", rows, ordered=False)
     assert not answers("[('b', 2), ('b', 2), ('a', 1)]", rows, ordered=False)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT {opening * count}1{closing * count}"
+        for count in (3, 8, 40)
+        for opening, closing in (
+            ("OBJECT(", ")"), ("STRUCT(", ""), ("ARRAY<", ">"), ("MAP(", ")"), ("NULLABLE/**/(", ")"), ("LIST(", ""),
+            ("`OBJECT`(", ")"), ("BINARY(", ")"), ("BINARY(a, ", ")"), ("BINARY(CHAR(", "))"), ("DATE(", ")"),
+            ("YEAR(a, ", ""), ("CASE WHEN ", " THEN 1 END"), ("CAST(", " AS CHAR)"), ("(SELECT ", ")"), ("ABS(", ")"),
+            ("INTERVAL ", " DAY"), ("(", ""), ("f(", ""), ("SAFE_DIVIDE(a, ", ")"), ("TO_ARRAY(", ")"), ("NOT ", ""),
+        )
+    ] + [
+        "SELECT CAST(1 AS `" + "OBJECT(" * 40 + ")" * 40 + "`)",
+        "SELECT CAST(1 AS `" + "BINARY(" * 20 + ")" * 20 + "`)",
+        *(f"SELECT 1 FROM a {word * count}" for word in ("JOIN b ", "LEFT JOIN b ", ", b JOIN c ", "STRAIGHT_JOIN b ")
+          for count in (9, 40)),
+    ],
+)  # fmt: skip
+def test_no_short_text_takes_long_to_read(sql):
+    since = process_time()
+    outcome = executed(IMAGE, sql)
+    assert process_time() - since < 0.2
+    assert "\n" not in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("SELECT OBJECT(1)", "error: OBJECT has no arguments in MySQL"),
+        ("SELECT " + "(" * 11 + "1", "error: more than 10 brackets in one another"),
+        ("SELECT DATE(DATE(DATE(DATE(1))))", "error: more than 3 of DATE("),
+        ("SELECT 1 FROM a" + " JOIN b" * 11, "error: more than 10 joins"),
+    ],
+)
+def test_a_statement_that_is_nested_too_deep_is_told_why(sql, says):
+    assert executed(IMAGE, sql).text.startswith(says)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["(SELECT id FROM fruit) UNION (SELECT id FROM fruit)", "SELECT ')((((((((((((('", "SELECT id AS `((` FROM fruit"],
+)
+def test_brackets_in_quotes_and_around_queries_are_no_nesting(sql):
+    assert nesting_fault(sql) == ""

@@ -91,6 +91,24 @@ def test_reference_solutions_solve_all_tasks_and_an_empty_agent_none(opened):
         assert [one(env, env.start(task)[0], DONE).success for task in tasks] == [False] * len(tasks)
 
 
+@pytest.mark.parametrize("basis", [[], ["NL_ASSERTION"]])
+def test_tasks_of_which_nothing_is_judged_are_left_out_and_counted(bench, opened, basis):
+    listed = bench / "data" / "tau2" / "domains" / "telecom" / "tasks.json"
+    tasks = json.loads(listed.read_text())
+    for each in (0, TRAIN):
+        tasks[each]["evaluation_criteria"]["reward_basis"] = basis
+    listed.write_text(json.dumps(tasks))
+    with opened() as env:
+        assert env.version.endswith(" without 2")
+        assert len(every_task(env)) == TRAIN + TEST - 2
+        assert not {tasks[0]["id"], tasks[TRAIN]["id"]} & {task.data["task"] for task in every_task(env)}
+    for each in tasks:
+        each["evaluation_criteria"]["reward_basis"] = basis
+    listed.write_text(json.dumps(tasks))
+    with pytest.raises(CoevoError, match="no task of train has a reward_basis that is judged: ACTION, COMMUNICATE"):
+        opened()
+
+
 def test_the_check_of_environments_is_clean(opened):
     with opened(simulator=SimulatorConfig(workers=1)) as env:
         assert [str(each) for each in check_environment(env, tasks=4) if not each.passed] == []
