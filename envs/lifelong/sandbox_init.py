@@ -36,7 +36,7 @@ FIRST_ID, IDS = 1_000_000, 65_536
 """Users outside that stand for those of the sandbox, if root starts it."""
 TOP = "/tmp"
 """Folder that the root is built on; hidden from this process alone."""
-PROCESSES = "/var/.kernel/proc"
+PROCESSES = "/dev/.kernel/proc"
 """Where ``/proc`` leads: its number of links, which is the machine's number of processes, is out of the way there."""
 CONTROL = 9
 """Descriptor on which the shell reports that a script has ended."""
@@ -67,6 +67,7 @@ def main() -> NoReturn:
     except (SandboxRefusedError, OSError) as error:
         _say({"refused": str(error)})
         os._exit(1)
+    sys.meta_path.clear()  # from here on, what a path names is what an agent wrote there
     _say({})
     Shell(plan["environment"], plan["limits"]).serve()
     os._exit(0)
@@ -139,6 +140,8 @@ def _build(plan: dict[str, Any]) -> None:
     _call("umount", _C.umount2((TOP + PROCESSES).encode(), DETACH))
     _mount("proc", TOP + PROCESSES, "proc", NO_SUID | NO_DEVICES | NO_PROGRAMS, "subset=pid")
     os.symlink(PROCESSES[1:], TOP + "/proc")
+    for target, (source, read_only) in plan["mounts"].items():
+        _seal(source, target, read_only)
     os.mkdir(TOP + "/.old")
     _call("pivot_root", _C.pivot_root(TOP.encode(), (TOP + "/.old").encode()))
     os.chdir("/")
@@ -174,6 +177,12 @@ def _bind(source: str, target: str, device: bool) -> None:
     _mount(source, target, None, BIND)
     flags = NO_SUID | (0 if device else READ_ONLY | NO_DEVICES)
     _mount(None, target, None, REMOUNT | BIND | flags)
+
+
+def _seal(source: str, target: str, read_only: bool) -> None:
+    """Make a path a mount, which nobody in the sandbox can rename, remove or replace; read-only, nor add to."""
+    _mount(TOP + source, TOP + target, None, BIND | RECURSIVE)
+    _mount(None, TOP + target, None, REMOUNT | BIND | NO_SUID | NO_DEVICES | (READ_ONLY if read_only else 0))
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
@@ -218,14 +227,14 @@ class Shell:
             _say(run(request["script"], request["seconds"]))
 
     def _alone(self, script: str, seconds: float) -> dict[str, Any]:
-        """Run a script in a shell of its own."""
+        """End whatever runs, and run a script in a shell of its own, in whose work no process can meddle."""
+        self._end_all()
+        self._forget()
         output = os.pipe()
         pid = self._started(["bash", "-c", script, "script"], {1: output[1], 2: output[1]})
         os.close(output[1])
         told = self._awaited(pid, output[0], -1, seconds)
         os.close(output[0])
-        if told["timed_out"]:
-            self._forget()
         return told
 
     def _within(self, script: str, seconds: float) -> dict[str, Any]:
@@ -297,7 +306,6 @@ class Shell:
                 return _told([str(self._ended.pop(pid)).encode()], text, ended=True)
             if time.monotonic() > until:
                 self._end_all()
-                self._ended.clear()
                 return _told([], text, ended=True)
 
     def _read(self, output: int, text: bytearray) -> bool:
@@ -324,6 +332,7 @@ class Shell:
         with suppress(ChildProcessError):
             while True:
                 os.waitpid(-1, 0)
+        self._ended.clear()
 
 
 def _high(descriptor: int) -> int:
