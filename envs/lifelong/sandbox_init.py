@@ -40,10 +40,12 @@ PROCESSES = "/dev/.kernel/proc"
 """Where ``/proc`` leads: its number of links, which is the machine's number of processes, is out of the way there."""
 CONTROL = 9
 """Descriptor on which the shell reports that a script has ended."""
-TAKE = f'IFS= read -r -d "" __script; eval "$__script" </dev/null; echo $? >&{CONTROL}\n'
-"""Line for the shell: read a script up to the next zero byte, run it without input, report its status."""
+TAKE = f'IFS= read -r -d "" __script; eval "$__script" </dev/null; echo {{token}} $? >&{CONTROL}\n'
+"""Line for the shell: read a script up to the next zero byte, run it without input, report its status with a token."""
 MAX_BYTES = 1 << 16
 """Most bytes of a script's output."""
+MAX_REPORT_BYTES = 64
+"""Most bytes of a report: a token and a status."""
 POLL_S = 0.02
 _C = ctypes.CDLL(None, use_errno=True)
 
@@ -212,6 +214,7 @@ class Shell:
     def __init__(self, environment: dict[str, str], limits: dict[str, int]) -> None:
         self._environment, self._limits = environment, limits
         self._pid, self._input, self._output, self._control = 0, -1, -1, -1
+        self._token, self._unsent = b"", b""
         self._ended: dict[int, int] = {}
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the kernel keeps it from the first process
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
@@ -241,9 +244,10 @@ class Shell:
         """Run a script in the shell that stays, or in a new one where that has ended."""
         if not self._pid:
             self._open()
-        with suppress(OSError):  # the shell may be gone, which shows below
-            os.write(self._input, TAKE.encode() + script.encode() + b"\0")
+        self._token = os.urandom(16).hex().encode()
+        self._unsent = TAKE.format(token=self._token.decode()).encode() + script.encode() + b"\0"
         told = self._awaited(self._pid, self._output, self._control, seconds)
+        self._unsent = b""
         if told["ended"]:
             self._forget()
         return told
@@ -262,6 +266,7 @@ class Shell:
         for end in (ours[0], output[1], control[1]):
             os.close(end)
         self._input, self._output, self._control = ours[1], output[0], control[0]
+        os.set_blocking(self._input, False)
 
     def _started(self, arguments: list[str], descriptors: dict[int, int]) -> int:
         pid = os.fork()
@@ -284,22 +289,27 @@ class Shell:
     def _awaited(self, pid: int, output: int, control: int, seconds: float) -> dict[str, Any]:
         """Output and status of a script, once it or its shell has ended or its time is over."""
         os.set_blocking(output, False)
-        text, until = bytearray(), time.monotonic() + seconds
+        text, heard, until = bytearray(), b"", time.monotonic() + seconds
         watched = [output, *([control] if control >= 0 else [])]
         while True:
-            readable = select.select([*watched, 0], [], [], POLL_S)[0]
+            readable, writable, _ = select.select([*watched, 0], [self._input] if self._unsent else [], [], POLL_S)
             if 0 in readable:  # only the end of the input comes while a script runs
                 os._exit(0)
+            if writable:
+                self._send()
             if output in readable and not self._read(output, text):
                 watched.remove(output)
             if control in readable:
-                status = os.read(control, 64)
-                self._read(output, text)
+                part = os.read(control, MAX_BYTES)
+                heard = heard[-MAX_REPORT_BYTES:] + part
+                status = self._reported(heard)
                 if status:
-                    return _told(status.split()[:1], text, ended=False)
-                watched.remove(control)
-                with suppress(ProcessLookupError):  # the script closed what a shell reports on, or ended it
-                    os.kill(pid, signal.SIGKILL)
+                    self._read(output, text)
+                    return _told(status, text, ended=False)
+                if not part:
+                    watched.remove(control)
+                    with suppress(ProcessLookupError):  # the script closed what a shell reports on, or ended it
+                        os.kill(pid, signal.SIGKILL)
             self._reap()
             if pid in self._ended:
                 self._read(output, text)
@@ -307,6 +317,20 @@ class Shell:
             if time.monotonic() > until:
                 self._end_all()
                 return _told([], text, ended=True)
+
+    def _send(self) -> None:
+        """Write what the shell takes of a script without waiting: a shell that is still busy reads nothing."""
+        try:
+            self._unsent = self._unsent[os.write(self._input, self._unsent) :]
+        except BlockingIOError:
+            return
+        except OSError:  # the shell has closed its input, and ends at the time limit if it has not ended
+            self._unsent = b""
+
+    def _reported(self, heard: bytes) -> list[bytes]:
+        """Status that the shell reports for the script that runs: anything else on the descriptor is a script's own."""
+        status, end, _ = heard.partition(self._token + b" ")[2].partition(b"\n")
+        return [status] if end else []
 
     def _read(self, output: int, text: bytearray) -> bool:
         """Read what is there, and keep no more than ``MAX_BYTES``; False at the end."""

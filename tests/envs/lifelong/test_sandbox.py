@@ -205,6 +205,33 @@ def test_output_files_and_time_are_bounded(sandbox):
     assert sandbox.run("# " + "é" * (MAX_SCRIPT_BYTES // 2) + "\necho long").output == "long\n"
 
 
+REPORTS = {
+    "numbers": "(while :; do sleep .05; echo 0 >&9; done) > /dev/null & sleep 100",
+    "a flood": "yes 0 >&9 & sleep 100",
+    "words": "(while :; do sleep .05; echo ffffffffffffffffffffffffffffffff 0 >&9; done) > /dev/null & sleep 100",
+}
+
+
+@needs_root
+@pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
+def test_a_script_cannot_report_for_its_shell(sandbox, report):
+    long = "# " + "x" * (MAX_SCRIPT_BYTES - 2)
+    assert sandbox.run(report, seconds=1.0).timed_out
+    for _ in range(6):
+        assert sandbox.run(long).code == 0
+    assert sandbox.run("echo 0 >&9; echo x >&9; printf 7 >&9; false").code == 1
+
+
+@needs_root
+def test_a_shell_that_is_busy_when_a_script_comes_ends_at_the_time_limit(sandbox):
+    sandbox.run("set -v; exec 2> /srv/seen")
+    early = "[[ $(cat /srv/seen) =~ [0-9a-f]{32} ]]; echo $BASH_REMATCH 0 >&9; sleep 100"
+    assert sandbox.run(early).code == 0, "a script that reads its own token reports too early"
+    late = sandbox.run("# " + "x" * 200_000, seconds=1.0)
+    assert (late.timed_out, late.ended) == (True, True)
+    assert sandbox.run("echo again").output == "again\n"
+
+
 @needs_root
 def test_clocks_are_shown_as_one_day(sandbox):
     assert sandbox.run("touch /srv/x; date +%F; ls -l /srv/x | cut -d' ' -f6").output == "2026-01-01\n2026-01-01\n"
