@@ -168,6 +168,32 @@ def test_files_are_played_by_their_own_division_or_a_hash_of_the_question(tmp_pa
         divided.demonstrations(1, 0, key(0))
 
 
+def asked(text, split=None):
+    return {"question": text, "golden_answers": ["x"]} | ({"split": split} if split else {})
+
+
+@pytest.mark.parametrize("other", ["who wrote Vel ?", " Who  wrote the vel?", "WHO WROTE VEL"])
+def test_a_question_that_trains_and_evaluates_is_one_line(tmp_path, other):
+    for first, second in (("train", "test"), ("dev", "train")):
+        rows = [asked("who wrote Vel ?", first), asked("where is Lumo ?", "test"), asked(other, second)]
+        with pytest.raises(CoevoError, match="is in train and in another split: keep it in one") as caught:
+            SearchQA(data="files", path=str(written(tmp_path, rows)))
+        assert "\n" not in str(caught.value)
+    SearchQA(data="files", path=str(written(tmp_path, [asked("who wrote Vel ?", "test"), asked(other, "dev")])))
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=3), min_size=8, max_size=30, unique=True))
+def test_a_hash_puts_every_spelling_of_a_question_in_one_split(tmp_path_factory, names):
+    rows = [asked(text) for name in names for text in (f"who is {name} ?", f"Who is the {name}")]
+    folder = written(tmp_path_factory.mktemp("files"), [*rows, asked("t", "train"), asked("h", "test")])
+    env = SearchQA(data="files", path=str(folder))
+    train = {normal(task.instruction) for task in env.sample(100, key(0))}
+    with pytest.raises(CoevoError) as caught:
+        env.panel("held-out", 1_000)
+    held = env.panel("held-out", int(str(caught.value).split(" tasks")[0].split()[-1])).tasks
+    assert not train & {normal(task.instruction) for task in held}
+
+
 @pytest.mark.parametrize(
     ("questions", "corpus", "line"),
     [
