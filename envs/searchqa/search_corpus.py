@@ -1,7 +1,7 @@
 """Questions and passages of a folder, and retrievers behind an address. All texts are data: bounded, never executed.
 
-Files are JSON Lines, and all that match are read, by their names: ``questions*.jsonl`` with ``question``,
-``golden_answers`` and, if training and test are divided already, ``split``; ``corpus*.jsonl`` with ``id`` and ``contents``.
+Files are JSON Lines, and all that match are read: ``questions*.jsonl`` with ``question``, ``golden_answers`` and, if
+training and test are divided already, ``split``; ``corpus*.jsonl`` with ``id`` and ``contents``.
 """
 
 import hashlib
