@@ -61,12 +61,12 @@ class LifelongOs(StatefulEnvironment):
         if refused:
             raise CoevoError(f"{SHELL_NAME}: {refused}")
         self.kinds, self.wishes, self.steps, self.path = tuple(kinds), wishes, steps, path
-        self.version = f"1 {'+'.join(kinds)} {wishes}"
+        self.version = f"2 {'+'.join(kinds)} {wishes}"
         self._published: tuple[Task, ...] = ()
         if path is not None:
             found = published(Path(path))
             self._published = tuple(_published_task(each, steps) for each in found.shell)
-            self.version = f"1 LifelongAgentBench/{found.hash}"
+            self.version = f"2 LifelongAgentBench/{found.hash}"
 
     def sample(self, count: int, key: Key) -> list[Task]:
         """Training tasks, different ones as long as there are enough."""

@@ -1,6 +1,7 @@
 """Sandboxes: a root of a few commands and their libraries, in which scripts run without a way to this machine.
 
-Nothing of the host is in it but those files, which nobody there can change. ``sandbox_init`` is the program inside.
+Nothing of the host is in it but those files. Nobody there can change or replace them, nor the folders that a shell, its
+commands and the loader of libraries look into. ``sandbox_init`` is the program inside.
 """
 
 import json
@@ -61,6 +62,7 @@ _TEXTS: dict[str, tuple[int, str]] = {
     "/etc/login.defs": (0o644, "UID_MIN 1000\nUID_MAX 60000\nGID_MIN 1000\nGID_MAX 60000\nUSERGROUPS_ENAB yes\n"
         "UMASK 022\nHOME_MODE 0755\nENCRYPT_METHOD SHA512\nPASS_MAX_DAYS 99999\nPASS_MIN_DAYS 0\nPASS_WARN_AGE 7\n"),
     "/etc/default/useradd": (0o644, "SHELL=/bin/sh\nHOME=/home\nSKEL=/etc/skel\nCREATE_MAIL_SPOOL=no\n"),
+    "/etc/ld.so.preload": (0o644, ""), "/etc/ld.so.cache": (0o644, ""),
     **{f"/etc/pam.d/{name}": (0o644, _PAM) for name in ("other", "chage", "chsh", "passwd", "useradd", "usermod")},
     "/usr/sbin/addgroup": (0o755, "#!/bin/bash\nif [ $# -eq 2 ] && [ \"${1#-}\" = \"$1\" ]\nthen exec usermod -aG "
         "\"$2\" \"$1\"\nfi\nargs=()\nfor each in \"$@\"\ndo [ \"$each\" = --system ] && each=-r\nargs+=(\"$each\")\n"
@@ -68,6 +70,13 @@ _TEXTS: dict[str, tuple[int, str]] = {
 }  # fmt: skip
 _FROZEN = f'#!/bin/bash\nexec /usr/libexec/date --date=@{DAY} "$@"\n'
 """Script in place of ``date``: a clock would make an episode differ from its repetition."""
+_MOUNTS = {
+    "/etc/ld.so.preload": ("/etc/ld.so.preload", True), "/etc/ld.so.cache": ("/etc/ld.so.cache", True),
+    "/etc/nsswitch.conf": ("/etc/nsswitch.conf", True), "/etc/pam.d": ("/etc/pam.d", True), "/etc": ("/etc", False),
+    "/usr/local": ("/usr/local", False), "/usr": ("/usr", True), "/bin": ("/usr/bin", True),
+    "/sbin": ("/usr/sbin", True), "/lib": ("/lib", True), "/lib64": ("/lib64", True), "/dev": ("/dev", True),
+}  # fmt: skip
+"""Mounts of a sandbox, with their sources, and whether they are read-only: all that decides which program runs."""
 ALLOW = "allow namespaces (sysctl user.max_user_namespaces), or leave the container that forbids them"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
@@ -118,7 +127,7 @@ class Sandbox:
             raise
 
     def run(self, script: str, seconds: float = SCRIPT_SECONDS, alone: bool = False) -> ScriptResult:
-        """Run a script in the shell that stays, or in one of its own.
+        """Run a script in the shell that stays; or ``alone``, in one of its own, after all that still runs was ended.
 
         Raises:
             SandboxError: the sandbox has ended.
@@ -189,16 +198,19 @@ def _plan(accounts: bool) -> dict[str, Any]:
     binds |= {f"/dev/{name}": f"/dev/{name}" for name in _DEVICES}
     folders = {"/tmp": 0o1777, "/root": 0o700, "/home": 0o755, "/etc/skel": 0o755, "/run": 0o755}
     folders |= dict.fromkeys((*FOLDERS, "/srv", "/opt", "/var/log", "/var/tmp", "/mnt", "/etc/pam.d"), 0o755)
-    links = {"/bin": "usr/bin", "/sbin": "usr/sbin", "/usr/bin/sh": "bash", "/dev/fd": "/proc/self/fd"}
+    folders |= dict.fromkeys(("/usr/local/bin", "/usr/lib", "/usr/lib64", "/bin", "/sbin", "/lib", "/lib64"), 0o755)
+    links = {"/usr/bin/sh": "bash", "/dev/fd": ".kernel/proc/self/fd"}
     texts = {**_TEXTS, "/usr/bin/date": (0o755, _FROZEN)}
-    return _bare(accounts) | {"folders": folders, "binds": binds, "links": links, "texts": texts}
+    tops = (f"/{target.split('/')[1]}" for target in binds)
+    mounts = {**_MOUNTS, **{top: (top, True) for top in tops if top not in _MOUNTS}}
+    return _bare(accounts) | {"folders": folders, "binds": binds, "links": links, "texts": texts, "mounts": mounts}
 
 
 def _bare(accounts: bool) -> dict[str, Any]:
     """An empty root."""
     return {
         "accounts": accounts, "bytes": BYTES, "files": FILES, "folders": {}, "binds": {}, "links": {},
-        "texts": {}, "environment": ENVIRONMENT, "limits": LIMITS,
+        "texts": {}, "mounts": {}, "environment": ENVIRONMENT, "limits": LIMITS,
     }  # fmt: skip
 
 

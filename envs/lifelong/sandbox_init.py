@@ -36,14 +36,16 @@ FIRST_ID, IDS = 1_000_000, 65_536
 """Users outside that stand for those of the sandbox, if root starts it."""
 TOP = "/tmp"
 """Folder that the root is built on; hidden from this process alone."""
-PROCESSES = "/var/.kernel/proc"
+PROCESSES = "/dev/.kernel/proc"
 """Where ``/proc`` leads: its number of links, which is the machine's number of processes, is out of the way there."""
 CONTROL = 9
 """Descriptor on which the shell reports that a script has ended."""
-TAKE = f'IFS= read -r -d "" __script; eval "$__script" </dev/null; echo $? >&{CONTROL}\n'
-"""Line for the shell: read a script up to the next zero byte, run it without input, report its status."""
+TAKE = f'IFS= read -r -d "" __script; eval "$__script" </dev/null; echo {{token}} $? >&{CONTROL}\n'
+"""Line for the shell: read a script up to the next zero byte, run it without input, report its status with a token."""
 MAX_BYTES = 1 << 16
 """Most bytes of a script's output."""
+MAX_REPORT_BYTES = 64
+"""Most bytes of a report: a token and a status."""
 POLL_S = 0.02
 _C = ctypes.CDLL(None, use_errno=True)
 
@@ -67,6 +69,7 @@ def main() -> NoReturn:
     except (SandboxRefusedError, OSError) as error:
         _say({"refused": str(error)})
         os._exit(1)
+    sys.meta_path.clear()  # from here on, what a path names is what an agent wrote there
     _say({})
     Shell(plan["environment"], plan["limits"]).serve()
     os._exit(0)
@@ -139,6 +142,8 @@ def _build(plan: dict[str, Any]) -> None:
     _call("umount", _C.umount2((TOP + PROCESSES).encode(), DETACH))
     _mount("proc", TOP + PROCESSES, "proc", NO_SUID | NO_DEVICES | NO_PROGRAMS, "subset=pid")
     os.symlink(PROCESSES[1:], TOP + "/proc")
+    for target, (source, read_only) in plan["mounts"].items():
+        _seal(source, target, read_only)
     os.mkdir(TOP + "/.old")
     _call("pivot_root", _C.pivot_root(TOP.encode(), (TOP + "/.old").encode()))
     os.chdir("/")
@@ -176,6 +181,12 @@ def _bind(source: str, target: str, device: bool) -> None:
     _mount(None, target, None, REMOUNT | BIND | flags)
 
 
+def _seal(source: str, target: str, read_only: bool) -> None:
+    """Make a path a mount, which nobody in the sandbox can rename, remove or replace; read-only, nor add to."""
+    _mount(TOP + source, TOP + target, None, BIND | RECURSIVE)
+    _mount(None, TOP + target, None, REMOUNT | BIND | NO_SUID | NO_DEVICES | (READ_ONLY if read_only else 0))
+
+
 def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
     texts = [None if text is None else text.encode() for text in (source, target, kind)]
     done = _C.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), None if options is None else options.encode())
@@ -203,6 +214,7 @@ class Shell:
     def __init__(self, environment: dict[str, str], limits: dict[str, int]) -> None:
         self._environment, self._limits = environment, limits
         self._pid, self._input, self._output, self._control = 0, -1, -1, -1
+        self._token, self._unsent = b"", b""
         self._ended: dict[int, int] = {}
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the kernel keeps it from the first process
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
@@ -218,23 +230,24 @@ class Shell:
             _say(run(request["script"], request["seconds"]))
 
     def _alone(self, script: str, seconds: float) -> dict[str, Any]:
-        """Run a script in a shell of its own."""
+        """End whatever runs, and run a script in a shell of its own, in whose work no process can meddle."""
+        self._end_all()
+        self._forget()
         output = os.pipe()
         pid = self._started(["bash", "-c", script, "script"], {1: output[1], 2: output[1]})
         os.close(output[1])
         told = self._awaited(pid, output[0], -1, seconds)
         os.close(output[0])
-        if told["timed_out"]:
-            self._forget()
         return told
 
     def _within(self, script: str, seconds: float) -> dict[str, Any]:
         """Run a script in the shell that stays, or in a new one where that has ended."""
         if not self._pid:
             self._open()
-        with suppress(OSError):  # the shell may be gone, which shows below
-            os.write(self._input, TAKE.encode() + script.encode() + b"\0")
+        self._token = os.urandom(16).hex().encode()
+        self._unsent = TAKE.format(token=self._token.decode()).encode() + script.encode() + b"\0"
         told = self._awaited(self._pid, self._output, self._control, seconds)
+        self._unsent = b""
         if told["ended"]:
             self._forget()
         return told
@@ -253,6 +266,7 @@ class Shell:
         for end in (ours[0], output[1], control[1]):
             os.close(end)
         self._input, self._output, self._control = ours[1], output[0], control[0]
+        os.set_blocking(self._input, False)
 
     def _started(self, arguments: list[str], descriptors: dict[int, int]) -> int:
         pid = os.fork()
@@ -275,30 +289,48 @@ class Shell:
     def _awaited(self, pid: int, output: int, control: int, seconds: float) -> dict[str, Any]:
         """Output and status of a script, once it or its shell has ended or its time is over."""
         os.set_blocking(output, False)
-        text, until = bytearray(), time.monotonic() + seconds
+        text, heard, until = bytearray(), b"", time.monotonic() + seconds
         watched = [output, *([control] if control >= 0 else [])]
         while True:
-            readable = select.select([*watched, 0], [], [], POLL_S)[0]
+            readable, writable, _ = select.select([*watched, 0], [self._input] if self._unsent else [], [], POLL_S)
             if 0 in readable:  # only the end of the input comes while a script runs
                 os._exit(0)
+            if writable:
+                self._send()
             if output in readable and not self._read(output, text):
                 watched.remove(output)
             if control in readable:
-                status = os.read(control, 64)
-                self._read(output, text)
+                part = os.read(control, MAX_BYTES)
+                heard = heard[-MAX_REPORT_BYTES:] + part
+                status = self._reported(heard)
                 if status:
-                    return _told(status.split()[:1], text, ended=False)
-                watched.remove(control)
-                with suppress(ProcessLookupError):  # the script closed what a shell reports on, or ended it
-                    os.kill(pid, signal.SIGKILL)
+                    self._read(output, text)
+                    return _told(status, text, ended=False)
+                if not part:
+                    watched.remove(control)
+                    with suppress(ProcessLookupError):  # the script closed what a shell reports on, or ended it
+                        os.kill(pid, signal.SIGKILL)
             self._reap()
             if pid in self._ended:
                 self._read(output, text)
                 return _told([str(self._ended.pop(pid)).encode()], text, ended=True)
             if time.monotonic() > until:
                 self._end_all()
-                self._ended.clear()
                 return _told([], text, ended=True)
+
+    def _send(self) -> None:
+        """Write what the shell takes of a script without waiting: a shell that is still busy reads nothing."""
+        try:
+            self._unsent = self._unsent[os.write(self._input, self._unsent) :]
+        except BlockingIOError:
+            return
+        except OSError:  # the shell has closed its input, and ends at the time limit if it has not ended
+            self._unsent = b""
+
+    def _reported(self, heard: bytes) -> list[bytes]:
+        """Status that the shell reports for the script that runs: anything else on the descriptor is a script's own."""
+        status, end, _ = heard.partition(self._token + b" ")[2].partition(b"\n")
+        return [status] if end else []
 
     def _read(self, output: int, text: bytearray) -> bool:
         """Read what is there, and keep no more than ``MAX_BYTES``; False at the end."""
@@ -324,6 +356,7 @@ class Shell:
         with suppress(ChildProcessError):
             while True:
                 os.waitpid(-1, 0)
+        self._ended.clear()
 
 
 def _high(descriptor: int) -> int:

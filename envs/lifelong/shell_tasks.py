@@ -16,6 +16,10 @@ from coevo.utilities.errors import CoevoError
 SHELL_NAME = "lifelong-os"
 ShellKind = Literal["files", "accounts"]
 SHELL_PANELS = {"held-out": "wishes that training leaves out"}
+THEN = " Then "
+"""Word between the wishes of a task."""
+MAX_DRAWS = 2_000
+"""Draws without a new task, after which a split is taken to have no more."""
 _SPLITS = ("held-out", "fresh", "train", "train")
 _FOLDERS = ("reports", "archive", "backup", "inbox", "photos", "drafts", "exports", "notes")
 _NAMES = ("alpha", "bravo", "delta", "echo", "golf", "hotel", "lima", "oscar", "quebec", "sierra", "tango", "zulu")
@@ -53,14 +57,22 @@ class _Draws:
 
 
 def shell_tasks(kinds: Sequence[ShellKind], wishes: int, steps: int, count: int, draw: Key, split: str) -> list[Task]:
-    """``count`` tasks of a split, different ones."""
-    tasks, number = dict[str, Task](), 0
-    while len(tasks) < count:
-        kind, number = kinds[number % len(kinds)], number + 1
+    """``count`` tasks of a split, different ones as long as there are enough.
+
+    Raises:
+        CoevoError: the split is ``held-out`` and has fewer, or it has none.
+    """
+    tasks, number, since = dict[str, Task](), 0, 0
+    while len(tasks) < count and since < MAX_DRAWS:
+        kind, number, since = kinds[number % len(kinds)], number + 1, since + 1
         task = _shell_task(kind, wishes, steps, generator(extend(draw, number)), split)
-        if split_of(task) == split:
-            tasks[task.id] = task
-    return list(tasks.values())
+        if split_of(task) == split and task.id not in tasks:
+            tasks[task.id], since = task, 0
+    every = list(tasks.values())
+    if len(every) < count and (split == "held-out" or not every):
+        sort = f"{' and '.join(kinds)} with {wishes} wish(es)"
+        raise CoevoError(f"{SHELL_NAME} has {len(every)} tasks of {sort} for {split}, not {count}: request fewer")
+    return [every[index % len(every)] for index in range(count)]
 
 
 def shell_panel(kinds: Sequence[ShellKind], wishes: int, steps: int, name: str, size: int) -> tuple[Task, ...]:
@@ -76,8 +88,13 @@ def shell_panel(kinds: Sequence[ShellKind], wishes: int, steps: int, name: str, 
 
 
 def split_of(task: Task) -> str:
-    """TaskSplit of a task, by its identity."""
-    return _SPLITS[seed_of(key(SHELL_NAME, "split", task.id)) % len(_SPLITS)]
+    """TaskSplit of a task, by its content: neither the limit of steps nor the order of its wishes matters."""
+    if task.kind == "published":
+        parts = [str(task.data["number"]), task.instruction]
+    else:
+        scripts = (str(task.data[name]) for name in ("setup", "solution", "judge"))
+        parts = ["\n".join(sorted(text.split("\n"))) for text in (task.instruction.replace(THEN, "\n"), *scripts)]
+    return _SPLITS[seed_of(key(SHELL_NAME, "split", *parts)) % len(_SPLITS)]
 
 
 def shell_task(kind: str, words: str, scripts: dict[str, str], skills: Sequence[str], steps: int, split: str) -> Task:
@@ -97,7 +114,7 @@ def _shell_task(kind: ShellKind, wishes: int, steps: int, rng: np.random.Generat
         "solution": "\n".join(wish.solution for wish in drawn),
         "judge": "\n".join(checks),
     }
-    words = " Then ".join(wish.words for wish in drawn)
+    words = THEN.join(wish.words for wish in drawn)
     return shell_task(kind, words, scripts, [each for wish in drawn for each in wish.skills], steps, split)
 
 

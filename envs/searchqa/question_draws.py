@@ -197,13 +197,29 @@ def _file_tasks(config: SearchQAConfig, files: FileQuestions, split: str) -> lis
 
 @lru_cache(maxsize=4)
 def _file_questions(questions: Sequence[AskedQuestion], held_out: bool) -> tuple[AskedQuestion, ...]:
-    """Questions of a split, each once: as the file says, else by a hash of the question."""
-    chosen = {
-        each.text: each
-        for each in questions
-        if (each.split != "train" if each.split else seed_of(key(NAME, "file", each.text)) % _ONE_IN == 0) == held_out
-    }
+    """Questions of a split, each once."""
+    chosen = {each.text: each for each in questions if _is_left_out(each) == held_out}
     return tuple(sorted(chosen.values(), key=lambda each: seed_of(key(NAME, "queue", each.text))))
+
+
+def check_division(files: FileQuestions) -> None:
+    """Check that no question of the files both trains and evaluates, however it is spelled. Raises ``CoevoError``."""
+    found = dict[str, bool]()
+    for each in files.questions:
+        left_out = _is_left_out(each)
+        if found.setdefault(_spelled(each), left_out) != left_out:
+            raise CoevoError(f"env.path: question {each.text[:80]!r} is in train and in another split: keep it in one")
+
+
+def _is_left_out(question: AskedQuestion) -> bool:
+    """True for a question that training leaves out: as the file says, else by a hash of the question."""
+    if question.split:
+        return question.split != "train"
+    return seed_of(key(NAME, "file", _spelled(question))) % _ONE_IN == 0
+
+
+def _spelled(question: AskedQuestion) -> str:
+    return normal(question.text) or question.text
 
 
 def fresh_tasks(config: SearchQAConfig, count: int, draw: Key) -> list[Task]:

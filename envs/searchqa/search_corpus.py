@@ -1,15 +1,16 @@
 """Questions and passages of a folder, and retrievers behind an address. All texts are data: bounded, never executed.
 
-Files are JSON Lines: ``questions*.jsonl`` with ``question``, ``golden_answers`` and, if training and test are divided
-already, ``split``; ``corpus*.jsonl`` with ``id`` and ``contents``.
+Files are JSON Lines, and all that match are read: ``questions*.jsonl`` with ``question``, ``golden_answers`` and, if
+training and test are divided already, ``split``; ``corpus*.jsonl`` with ``id`` and ``contents``.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from http.client import HTTPException
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.request import Request
@@ -17,7 +18,7 @@ from urllib.request import Request
 from pydantic import BaseModel, Field, ValidationError
 
 from coevo.configs.proxies import opener_of
-from coevo.envs.rows.task_table import TaskTable, load_table
+from coevo.envs.rows.task_table import MAX_TABLE_ROWS, TaskTable, load_table
 from coevo.envs.search_index import SearchIndex
 from coevo.envs.searchqa.search_episode import MAX_PASSAGE_CHARS, normal
 from coevo.utilities.errors import CoevoError
@@ -79,9 +80,11 @@ class FileQuestions:
         if not named:
             raise CoevoError(f"env.data=files: set env.path or {VARIABLE} to a folder with questions*.jsonl")
         self._folder, self._retriever = Path(named), retriever
-        table = self._table("questions*.jsonl", "question", "golden_answers")
-        self.questions = tuple(_question(row, f"{table.source}, row {n}") for n, row in enumerate(table.rows, 1))
-        parts = [table.digest, retriever or self._corpus.digest]
+        tables = self._tables("questions*.jsonl", "question", "golden_answers")
+        self.questions = tuple(
+            _question(row, f"{table.source}, row {n}") for table in tables for n, row in enumerate(table.rows, 1)
+        )
+        parts = [_joined(tables).digest, retriever or self._corpus.digest]
         self.name = f"files/{hashlib.sha256(' '.join(parts).encode()).hexdigest()[:12]}"
 
     def search(self, query: str, hits: int) -> tuple[str, ...]:
@@ -96,23 +99,34 @@ class FileQuestions:
 
     @cached_property
     def _corpus(self) -> TaskTable:
-        table = self._table("corpus*.jsonl", "contents")
-        if not all(isinstance(row.get("contents"), str) for row in table.rows):
-            raise CoevoError(f"{table.source}: contents of a row is no text: write one passage per row")
-        return table
+        tables = self._tables("corpus*.jsonl", "contents")
+        for table in tables:
+            if not all(isinstance(row.get("contents"), str) for row in table.rows):
+                raise CoevoError(f"{table.source}: contents of a row is no text: write one passage per row")
+        return _joined(tables)
 
     @cached_property
     def _index(self) -> SearchIndex:
         return SearchIndex(row["contents"] for row in self._corpus.rows)
 
-    def _table(self, pattern: str, *columns: str) -> TaskTable:
+    def _tables(self, pattern: str, *columns: str) -> list[TaskTable]:
+        """All files of a pattern, by their names."""
         found = sorted(self._folder.glob(pattern))
         if not found:
             raise CoevoError(f"env.path={self._folder}: it has no {pattern}: name the folder of questions and corpus")
-        table = load_table(str(found[0]))
-        for column in columns:
-            table.require(column, "env.path")
-        return table
+        tables = list[TaskTable]()
+        for path in found:
+            tables.append(load_table(str(path)))
+            for column in columns:
+                tables[-1].require(column, "env.path")
+            if sum(len(table.rows) for table in tables) > MAX_TABLE_ROWS:
+                raise CoevoError(f"{path}: {pattern} have more than {MAX_TABLE_ROWS} rows together: leave some out")
+        return tables
+
+
+def _joined(tables: Sequence[TaskTable]) -> TaskTable:
+    """One table of all rows: its digest does not tell how many files they were in."""
+    return TaskTable(tables[0].source, tuple(chain.from_iterable(table.rows for table in tables)))
 
 
 def retrieved(address: str, query: str, hits: int) -> tuple[str, ...]:

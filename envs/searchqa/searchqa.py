@@ -76,7 +76,7 @@ class SearchQA(Environment[SearchPoint]):
 
     Raises:
         ConfigError: an option is out of its bounds.
-        CoevoError: the files are missing, or are not in their format.
+        CoevoError: the files are missing or not in their format, or a question of theirs trains and evaluates.
     """
 
     name: ClassVar[str] = NAME
@@ -90,7 +90,9 @@ class SearchQA(Environment[SearchPoint]):
         self._files = FileQuestions(config.path, config.retriever) if config.data == "files" else None
         self.panels = question_draws.FILE_PANELS if self._files else question_draws.MADE_PANELS
         # Results name the version: whose questions they are.
-        self.version = f"1 {self._files.name if self._files else f'made/{level}'}"
+        self.version = f"2 {self._files.name}" if self._files else f"1 made/{level}"
+        if self._files:
+            question_draws.check_division(self._files)
 
     def sample(self, count: int, key: Key) -> list[Task]:
         """Training tasks, different ones as long as there are enough."""

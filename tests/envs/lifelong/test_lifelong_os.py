@@ -16,7 +16,7 @@ from coevo.envs.base import Step
 from coevo.envs.failures import EpisodeFailure
 from coevo.envs.lifelong.lifelong_os import LifelongOs
 from coevo.envs.lifelong.sandbox import refusal
-from coevo.envs.lifelong.shell_tasks import shell_task
+from coevo.envs.lifelong.shell_tasks import THEN, shell_panel, shell_task, shell_tasks, split_of
 from coevo.envs.registry import make
 from coevo.records.draws import generator, key
 from coevo.tasks.checks.environment_check import check_environment
@@ -56,6 +56,27 @@ def test_the_oracle_solves_every_task_and_doing_nothing_solves_none(env):
         (nothing,) = played(env, task, "finish")
         assert not nothing.success
         assert nothing.feedback.startswith("wrong: ")
+
+
+@pytest.mark.parametrize("wishes", [1, 2, 4])
+def test_a_task_is_in_one_split_whatever_its_steps_and_the_order_of_its_wishes(wishes):
+    draw = key("split", wishes)
+    for split in ("train", "held-out", "fresh"):
+        for task in shell_tasks(("files", "accounts"), wishes, 5, 20, draw, split):
+            scripts = {name: "\n".join(task.data[name].split("\n")[::-1]) for name in ("setup", "solution", "judge")}
+            words = THEN.join(task.instruction.split(THEN)[::-1])
+            for steps in (2, 5, 50):
+                assert split_of(shell_task(task.kind, words, scripts, task.data["skills"], steps, split)) == split
+
+
+def test_training_repeats_its_tasks_once_they_are_used_up_and_a_panel_says_how_many_it_has():
+    drawn = shell_tasks(("accounts",), 1, 5, 1_000, key("many"), "train")
+    different = len({task.id for task in drawn})
+    assert len(drawn) == 1_000
+    assert 500 < different < 1_000
+    assert drawn[different:] == drawn[: 1_000 - different]
+    with pytest.raises(CoevoError, match=r"has \d+ tasks of accounts with 1 wish\(es\) for held-out, not 900: request"):
+        shell_panel(("accounts",), 1, 5, "held-out", 900)
 
 
 @pytest.mark.full
@@ -155,9 +176,12 @@ def test_files_of_the_original_are_read(tmp_path):
     entries = {str(n): entry | {"instruction": f"create /srv/done, {n}"} for n in range(20)} | {"p": python}
     (tmp_path / "entry_dict.json").write_text(json.dumps(entries))
     with closing(LifelongOs(path=str(tmp_path))) as env:
-        assert re.fullmatch(r"1 LifelongAgentBench/[0-9a-f]{12}", env.version)
+        assert re.fullmatch(r"2 LifelongAgentBench/[0-9a-f]{12}", env.version)
         (task,), (held,) = env.sample(1, key("real")), env.panel("held-out", 1).tasks
         assert task.id != held.id
+        with closing(LifelongOs(path=str(tmp_path), steps=9)) as longer:
+            said = [{each.instruction for each in made.sample(60, key(0))} for made in (env, longer)]
+            assert said[0] == said[1], "no task is in another split with more steps"
         assert played(env, task)[-1].success
         assert not played(env, held, "finish")[-1].success
         with pytest.raises(CoevoError, match=r"has \d+ tasks in these files, not 99"):

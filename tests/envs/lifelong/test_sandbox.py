@@ -71,6 +71,63 @@ def test_the_files_of_the_host_cannot_be_changed_or_mounted(sandbox):
     assert sandbox.run("cat /proc/sys/kernel/hostname /proc/cmdline /proc/kcore /sys/kernel").code != 0
 
 
+JUDGE = """[ "$(stat -c %a /srv/f)" = 640 ] || { echo other permissions; exit 1; }
+[ "$(cat <(cat /srv/f))" = pear ] && getent passwd root | grep -q root"""
+LIE = "printf '#!/bin/bash\\necho 640\\n'"
+FORGERIES = {
+    "the shell is another program": "mv /usr/bin /usr/b; /usr/b/mkdir /usr/bin; /usr/b/cp /usr/b/true /usr/bin/bash",
+    "all of /usr is another folder": "mv /usr /u; /u/bin/mkdir -p /usr/bin; /u/bin/cp /u/bin/true /usr/bin/bash",
+    "a command that is found first": f"{LIE} > /usr/sbin/stat; chmod +x /usr/sbin/stat",
+    "a command of the same name": f"rm -f /usr/bin/stat; {LIE} > /usr/bin/stat; chmod +x /usr/bin/stat",
+    "a folder over a folder": f"mkdir /tmp/s; {LIE} > /tmp/s/stat; chmod +x /tmp/s/stat; mv -T /tmp/s /usr/sbin",
+    "links of folders": "for d in bin sbin lib lib64 dev; do mv /$d /old$d; ln -s /srv /$d; done",
+    "the folder of settings": "cp -r /etc /e; mv /etc /old; rm -rf /etc/pam.d; ln -s /e /etc",
+    "a library that is always loaded": "echo /lib64/libevil.so > /etc/ld.so.preload; mv /tmp/p /etc/ld.so.preload",
+    "another cache of libraries": "rm -f /etc/ld.so.cache; cp /usr/bin/true /etc/ld.so.cache",
+    "another library of names": "echo 'passwd: ../evil' > /etc/nsswitch.conf; sed -i s/files/evil/ /etc/nsswitch.conf",
+    "a library in a folder of the loader": "for d in /lib /lib64 /usr/lib; do cp /usr/bin/true $d/libc.so.6; done",
+    "the environment": "export PATH=/srv:$PATH LD_PRELOAD=/srv/x.so BASH_ENV=/srv/env ENV=/srv/env HOME=/srv SHELLOPTS",
+    "a function": "stat() { echo 640; }; export -f stat",
+    "an alias": "shopt -s expand_aliases; alias stat='echo 640'; alias [=true",
+    "files that shells read": "for f in /etc/profile /etc/bash.bashrc /root/.bashrc /root/.bash_profile; "
+    "do echo 'stat() { echo 640; }; exit 0' > $f; done",
+    "the shell's hash of commands": f"{LIE} > /srv/s; chmod +x /srv/s; hash -p /srv/s stat; trap 'exit 0' EXIT ERR",
+    "other descriptors": "rm -rf /dev/fd; mkdir -p /dev/fd; echo pear > /dev/fd/63; rm -f /dev/null; mkdir /dev/null",
+    "a mount": f"{LIE} > /srv/s; mount --bind /srv/s /usr/bin/stat; unshare -Urm true; mount -o remount,rw /usr",
+    "a process that stays": "(while :; do for p in /proc/[0-9]*/fd/*; do "
+    "[ $p = /proc/$BASHPID/fd/1 ] || echo 640 > $p; done; done) > /dev/null 2>&1 & disown",
+    "a process that takes all others": "(trap '' TERM HUP; while :; do sleep 100 & done) > /dev/null 2>&1 &",
+}  # fmt: skip
+"""Scripts that would have a judge tell something else than what is there."""
+
+
+@needs_root
+@pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES)
+def test_no_script_changes_what_a_judge_runs_or_finds(sandbox, forgery):
+    assert sandbox.run("echo pear > /srv/f; chmod 604 /srv/f", alone=True).code == 0
+    sandbox.run(forgery, seconds=3.0)
+    judged = sandbox.run(JUDGE, alone=True)
+    assert (judged.code, judged.output) == (1, "other permissions\n")
+    assert sandbox.run("chmod 640 /srv/f", alone=True).code == 0
+    assert sandbox.run(JUDGE, alone=True).code == 0, "nor does it keep a judge from its work"
+
+
+@needs_root
+def test_every_program_and_library_lies_where_nothing_can_be_added_or_renamed(sandbox):
+    folders = (
+        "/usr /usr/bin /usr/sbin /usr/lib /usr/libexec /bin /sbin /lib /lib64 /dev /etc/pam.d /lib/*/ /dev/.kernel"
+    )
+    told = sandbox.run(f"for d in {folders}; do touch $d/new && echo added to $d; mv $d /moved && echo moved $d; done")
+    assert "added to" not in told.output
+    assert "\nmoved " not in told.output
+    mapped = sandbox.run("cat /proc/self/maps; exec 2> /dev/null; ls -d /lib /lib64").output.split()
+    assert {path.split("/")[1] for path in mapped if path.startswith("/")} <= {"usr", "lib", "lib64"}
+    assert (
+        sandbox.run("mkdir -p /usr/local/bin /data; echo x > /usr/local/bin/x; touch /data/x /etc/x; ls /etc/x").code
+        == 0
+    )
+
+
 @needs_root
 def test_no_network_can_be_reached(sandbox):
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
@@ -146,6 +203,33 @@ def test_output_files_and_time_are_bounded(sandbox):
     assert sandbox.run("while :; do :; done", seconds=1.0).timed_out
     assert time.monotonic() - since < PATIENCE_S
     assert sandbox.run("# " + "é" * (MAX_SCRIPT_BYTES // 2) + "\necho long").output == "long\n"
+
+
+REPORTS = {
+    "numbers": "(while :; do sleep .05; echo 0 >&9; done) > /dev/null & sleep 100",
+    "a flood": "yes 0 >&9 & sleep 100",
+    "words": "(while :; do sleep .05; echo ffffffffffffffffffffffffffffffff 0 >&9; done) > /dev/null & sleep 100",
+}
+
+
+@needs_root
+@pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
+def test_a_script_cannot_report_for_its_shell(sandbox, report):
+    long = "# " + "x" * (MAX_SCRIPT_BYTES - 2)
+    assert sandbox.run(report, seconds=1.0).timed_out
+    for _ in range(6):
+        assert sandbox.run(long).code == 0
+    assert sandbox.run("echo 0 >&9; echo x >&9; printf 7 >&9; false").code == 1
+
+
+@needs_root
+def test_a_shell_that_is_busy_when_a_script_comes_ends_at_the_time_limit(sandbox):
+    sandbox.run("set -v; exec 2> /srv/seen")
+    early = "[[ $(cat /srv/seen) =~ [0-9a-f]{32} ]]; echo $BASH_REMATCH 0 >&9; sleep 100"
+    assert sandbox.run(early).code == 0, "a script that reads its own token reports too early"
+    late = sandbox.run("# " + "x" * 200_000, seconds=1.0)
+    assert (late.timed_out, late.ended) == (True, True)
+    assert sandbox.run("echo again").output == "again\n"
 
 
 @needs_root

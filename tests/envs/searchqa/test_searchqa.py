@@ -168,6 +168,65 @@ def test_files_are_played_by_their_own_division_or_a_hash_of_the_question(tmp_pa
         divided.demonstrations(1, 0, key(0))
 
 
+def test_all_files_of_a_folder_are_read_as_one(tmp_path, monkeypatch):
+    questions = [{"question": f"q{n} ?", "golden_answers": [str(n)], "split": "train"} for n in range(6)] + QUESTIONS
+    corpus = [*CORPUS, *({"id": str(n), "contents": f"fact{n} is {n}"} for n in range(6))]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    for folder in (whole, parts):
+        folder.mkdir()
+    one = SearchQA(data="files", path=str(written(whole, questions, corpus)))
+    for name, rows in {"questions": questions, "corpus": corpus}.items():
+        for part, chosen in enumerate((rows[:2], rows[2:5], rows[5:])):
+            (parts / f"{name}-{part}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in chosen))
+    several = SearchQA(data="files", path=str(parts))
+    assert several.version == one.version
+    assert several.sample(7, key(0)) == one.sample(7, key(0))
+    assert len({task.id for task in several.sample(7, key(0))}) == 7
+    assert several.panel("held-out", 1).hash == one.panel("held-out", 1).hash
+    state, _ = several.start(several.sample(1, key(0))[0])
+    for number in (0, 5):
+        (found,) = several.step([state], [f"search[fact{number}]"])
+        assert f"fact{number} is {number}" in found.observation
+    (parts / "questions-3.jsonl").write_text(json.dumps(asked("new ?", "test")) + "\n")
+    assert SearchQA(data="files", path=str(parts)).version != one.version
+    (parts / "questions-3.jsonl").write_text(json.dumps(asked("q1 ?", "test")) + "\n")
+    with pytest.raises(CoevoError, match="in train and in another split"):
+        SearchQA(data="files", path=str(parts))
+    (parts / "questions-3.jsonl").write_text('{"question": "z ?", "golden_answers": []}\n')
+    with pytest.raises(CoevoError, match=r"questions-3\.jsonl, row 1: golden_answers"):
+        SearchQA(data="files", path=str(parts))
+    (parts / "questions-3.jsonl").unlink()
+    monkeypatch.setattr("coevo.envs.searchqa.search_corpus.MAX_TABLE_ROWS", 7)
+    with pytest.raises(CoevoError, match="have more than 7 rows together"):
+        SearchQA(data="files", path=str(parts))
+
+
+def asked(text, split=None):
+    return {"question": text, "golden_answers": ["x"]} | ({"split": split} if split else {})
+
+
+@pytest.mark.parametrize("other", ["who wrote Vel ?", " Who  wrote the vel?", "WHO WROTE VEL"])
+def test_a_question_that_trains_and_evaluates_is_one_line(tmp_path, other):
+    for first, second in (("train", "test"), ("dev", "train")):
+        rows = [asked("who wrote Vel ?", first), asked("where is Lumo ?", "test"), asked(other, second)]
+        with pytest.raises(CoevoError, match="is in train and in another split: keep it in one") as caught:
+            SearchQA(data="files", path=str(written(tmp_path, rows)))
+        assert "\n" not in str(caught.value)
+    SearchQA(data="files", path=str(written(tmp_path, [asked("who wrote Vel ?", "test"), asked(other, "dev")])))
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=3), min_size=8, max_size=30, unique=True))
+def test_a_hash_puts_every_spelling_of_a_question_in_one_split(tmp_path_factory, names):
+    rows = [asked(text) for name in names for text in (f"who is {name} ?", f"Who is the {name}")]
+    folder = written(tmp_path_factory.mktemp("files"), [*rows, asked("t", "train"), asked("h", "test")])
+    env = SearchQA(data="files", path=str(folder))
+    train = {normal(task.instruction) for task in env.sample(100, key(0))}
+    with pytest.raises(CoevoError) as caught:
+        env.panel("held-out", 1_000)
+    held = env.panel("held-out", int(str(caught.value).split(" tasks")[0].split()[-1])).tasks
+    assert not train & {normal(task.instruction) for task in held}
+
+
 @pytest.mark.parametrize(
     ("questions", "corpus", "line"),
     [
