@@ -268,7 +268,7 @@ class Sessions:
 
         Raises:
             OverError: it ended without an outcome, or with another one.
-            CoevoError: there is no such session.
+            CoevoError: there is no such session, or steps are not of its answers.
         """
         closing = self._closing.get(name)
         ended = self._store.ended.get(name) if closing is None else closing.end
@@ -280,6 +280,7 @@ class Sessions:
             raise OverError(f"session {name} is over ({ended.end}): this outcome came too late")
         if name not in self._open or not self._open[name].tree.turns:
             raise CoevoError(f"session {name} has no answer: ask for one before its outcome")
+        _check_steps(name, outcome, len(self._open[name].tree.turns))
         return self._close(self._open[name], "outcome", outcome)
 
     def expire(self) -> list[Exception]:
@@ -348,6 +349,19 @@ def check_name(name: str) -> None:
     """
     if not RUN.fullmatch(name):
         raise CoevoError(f"{name[:40]!r} cannot name a session: use letters, digits, '.', '_' and '-', at most 100")
+
+
+def _check_steps(name: str, outcome: SessionOutcome, count: int) -> None:
+    """Check that steps report on the answers of a session, on each once at most.
+
+    Raises:
+        CoevoError: they do not.
+    """
+    for turn, reports in Counter(step.turn for step in outcome.steps).items():
+        if turn >= count:
+            raise CoevoError(f"steps: session {name} has {counted(count, 'answer')}, and turn {turn} is none of them")
+        if reports > 1:
+            raise CoevoError(f"steps: turn {turn} of session {name} has {reports} reports: send one")
 
 
 def _over(name: str, ended: Ended) -> OverError:

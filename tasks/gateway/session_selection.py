@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from coevo.records.episode import total
 from coevo.records.task import Task
-from coevo.tasks.gateway.session_episodes import EpisodeReader
+from coevo.tasks.gateway.session_episodes import EpisodeReader, rewards_of
 from coevo.tasks.gateway.session_store import SessionRecord
 
 FOLDER = "sessions"
@@ -139,7 +140,7 @@ def _unfit(record: SessionRecord, task: Task, reader: EpisodeReader, rule: Selec
     low, high = rule.reward_range
     checks = (
         ("stale", reader.is_fresh(record)),
-        ("reward", low <= record.outcome.reward <= high),
+        ("reward", low <= total(rewards_of(record, record.outcome)) <= high),  # of NaN, too, this is false
         ("held_out", task.id not in rule.held_out),
         ("task", (not record.task.data or reader.task(record).id == task.id) and rule.starts(task)),
     )

@@ -30,6 +30,9 @@ from coevo.utilities.line_file import append_line, drop_torn_line
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 Mode = Literal["training", "evaluation"]
 StoredNumber = Annotated[float, Field(allow_inf_nan=False)]
+REWARD = 1e6
+"""Maximum size of a reward or a score."""
+ReportedNumber = Annotated[float, Field(ge=-REWARD, le=REWARD)]
 FILES: dict[Mode, str] = {"training": "training.jsonl", "evaluation": "evaluation.jsonl"}
 """File of the sessions of a mode."""
 
@@ -69,7 +72,7 @@ class StepReport(_Stored):
     observation: str | None = Field(default=None, max_length=2**16)
     action: str | None = Field(default=None, max_length=2**16)
     feedback: str | None = Field(default=None, max_length=2**16)
-    reward: StoredNumber = 0.0
+    reward: ReportedNumber = 0.0
     valid: bool = True
 
 
@@ -83,9 +86,9 @@ class SessionOutcome(_Stored):
         steps: reports on single answers.
     """
 
-    reward: StoredNumber
+    reward: ReportedNumber
     success: bool
-    scores: dict[Annotated[str, Field(max_length=100)], StoredNumber] = Field(default_factory=dict, max_length=100)
+    scores: dict[Annotated[str, Field(max_length=100)], ReportedNumber] = Field(default_factory=dict, max_length=100)
     steps: tuple[StepReport, ...] = Field(default=(), strict=False, max_length=10_000)
 
     @property

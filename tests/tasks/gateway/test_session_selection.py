@@ -20,6 +20,7 @@ from coevo.tasks.gateway.session_selection import (
     write_taken,
 )
 from coevo.tasks.gateway.session_store import (
+    REWARD,
     MessageRecord,
     SessionOutcome,
     SessionRecord,
@@ -107,6 +108,38 @@ def test_a_task_that_cannot_be_played_again_is_left_out_where_it_has_to_be():
     records = {0: session("a"), 1: session("b")}
     found = select(records, TakenSessions(), READER, replace(RULE, starts=lambda task: False))
     assert found.left_out == {"task": 2}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    reward=st.sampled_from([0.0, 1.0, 0.1, 0.3, 1e-300]) | st.floats(0, 1),
+    steps=st.lists(st.integers(-40, 40).map(lambda tenths: tenths / 10) | st.floats(-REWARD, REWARD), max_size=6),
+)
+def test_step_rewards_leave_the_return_as_reported_or_the_session_is_counted(reward, steps):
+    turns = tuple(drawn() for _ in range(max(1, len(steps))))
+    told = tuple(StepReport(turn=turn, reward=each) for turn, each in enumerate(steps))
+    record = session("x", reward=reward, turns=turns, steps=told)
+    found = select({0: record}, TakenSessions(), READER, replace(RULE, outcomes=1, grouped=False))
+    if found.left_out:
+        assert found.left_out == {"reward": 1}
+        assert max(map(abs, steps)) > 40
+        return
+    episode = READER.episode(record, found.chosen[0].task, 0, AT)
+    assert 0 <= episode.reward <= 1
+    assert episode.reward == pytest.approx(reward, abs=1e-15 * max(1, *map(abs, (1, *steps))))
+    assert [turn.reward for turn in episode.turns[:-1]] == steps[:-1]
+
+
+@pytest.mark.parametrize("field", ["reward", "steps", "scores"])
+def test_numbers_of_an_outcome_have_a_bound(field):
+    def told(number):
+        fields = {"reward": number, "steps": [{"turn": 0, "reward": number}], "scores": {"score": number}}
+        return {"reward": 0.0, "success": False, field: fields[field]}
+
+    assert SessionOutcome.model_validate(told(REWARD))
+    for number in (2 * REWARD, -2 * REWARD, 1e308, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match=f"{field}.*\n"):
+            SessionOutcome.model_validate(told(number))
 
 
 KINDS = st.sampled_from(["g", "h", "i", "lost", "abandoned", "stale", "reward"])

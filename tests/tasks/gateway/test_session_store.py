@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from coevo.records.episode import Completion
 from coevo.records.message import Message, MessageCall
 from coevo.tasks.gateway.gateway_session import FullError, OverError, SessionLimits, Sessions
-from coevo.tasks.gateway.session_store import SessionOutcome, SessionRecord, SessionStore, SessionTask, read_sessions
+from coevo.tasks.gateway.session_store import (
+    SessionOutcome,
+    SessionRecord,
+    SessionStore,
+    SessionTask,
+    StepReport,
+    read_sessions,
+)
 from coevo.tasks.gateway.session_tree import AskedPrompt, HistoryMatch
 from coevo.utilities.errors import CoevoError
 
@@ -146,6 +153,19 @@ def test_a_session_that_cannot_be_kept_stays_open(tmp_path, monkeypatch):
     assert not kept(tmp_path)
     assert found.end("one", WON)().end == "outcome"
     assert list(kept(tmp_path)) == ["one"]
+    crash(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("turns", "match"), [((2,), "2 answers, and turn 2 is none"), ((1, 0, 1), "turn 1 .* 2 reports")]
+)
+def test_steps_are_of_answers_that_the_session_has_each_once(tmp_path, turns, match):
+    found = sessions(tmp_path)
+    answered(answered(found.open("one")), "more")
+    steps = tuple(StepReport(turn=turn, reward=0.5) for turn in turns)
+    with pytest.raises(CoevoError, match=match):
+        found.end("one", SessionOutcome(reward=1.0, success=True, steps=steps))
+    assert found.end("one", SessionOutcome(reward=1.0, success=True, steps=steps[:0]))().end == "outcome"
     crash(tmp_path)
 
 
