@@ -18,6 +18,8 @@ from coevo.tasks.gateway.session_store import SessionRecord
 FOLDER = "sessions"
 """Name of the artifact."""
 FILE = "sessions.json"
+SCORES = 200
+"""Maximum number of names of scores in an iteration; each is a metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +108,14 @@ def select(
         rule: what may be learned from.
     """
     found, tasks, members = Selection(lines=taken.lines, last=taken.last), dict[str, Task](), list[ChosenSession]()
-    sizes, left = Counter[str](), sorted(records)
+    sizes, left, scores = Counter[str](), sorted(records), set[str]()
     while left and _usable(sizes, rule) < rule.outcomes:
         line = left.pop(0)
         record = records[line]
         if line >= found.lines:
             found.lines, found.last = line + 1, record.session
         task = tasks.get(record.group) or reader.task(record)
-        if reason := _unfit(record, task, reader, rule):
+        if reason := _unfit(record, task, reader, rule) or _unnamed(record, scores):
             found.left_out[reason] += 1
             continue
         tasks |= {record.group: task} if record.group else {}
@@ -145,6 +147,15 @@ def _unfit(record: SessionRecord, task: Task, reader: EpisodeReader, rule: Selec
         ("task", (not record.task.data or reader.task(record).id == task.id) and rule.starts(task)),
     )
     return next((reason for reason, holds in checks if not holds), "")
+
+
+def _unnamed(record: SessionRecord, names: set[str]) -> str:
+    """Reason why nothing learns from a session whose scores have too many new names; else these are added."""
+    assert record.outcome is not None
+    if len(names | record.outcome.scores.keys()) > SCORES:
+        return "scores"
+    names.update(record.outcome.scores)
+    return ""
 
 
 def write_taken(taken: TakenSessions, staging: Path) -> None:

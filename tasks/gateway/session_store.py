@@ -33,6 +33,8 @@ StoredNumber = Annotated[float, Field(allow_inf_nan=False)]
 REWARD = 1e6
 """Maximum size of a reward or a score."""
 ReportedNumber = Annotated[float, Field(ge=-REWARD, le=REWARD)]
+ScoreName = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_-]|\.[A-Za-z0-9_-])*$")]
+"""Name of a score, which is part of a metric's name: MLflow takes it, and so does a manifest."""
 FILES: dict[Mode, str] = {"training": "training.jsonl", "evaluation": "evaluation.jsonl"}
 """File of the sessions of a mode."""
 
@@ -82,13 +84,13 @@ class SessionOutcome(_Stored):
     Attributes:
         reward: return of the whole session.
         success: whether the task was solved.
-        scores: values that the reward is made of, by name.
+        scores: values that the reward is made of, by name: letters, digits, '.', '_' and '-'.
         steps: reports on single answers.
     """
 
     reward: ReportedNumber
     success: bool
-    scores: dict[Annotated[str, Field(max_length=100)], ReportedNumber] = Field(default_factory=dict, max_length=100)
+    scores: dict[ScoreName, ReportedNumber] = Field(default_factory=dict, max_length=100)
     steps: tuple[StepReport, ...] = Field(default=(), strict=False, max_length=10_000)
 
     @property

@@ -13,6 +13,7 @@ from coevo.records.message import Message, MessageCall
 from coevo.records.task import Task
 from coevo.tasks.gateway.session_episodes import EpisodeReader
 from coevo.tasks.gateway.session_selection import (
+    SCORES,
     SelectionRule,
     TakenSessions,
     read_taken,
@@ -140,6 +141,15 @@ def test_numbers_of_an_outcome_have_a_bound(field):
     for number in (2 * REWARD, -2 * REWARD, 1e308, float("inf"), float("nan")):
         with pytest.raises(ValueError, match=f"{field}.*\n"):
             SessionOutcome.model_validate(told(number))
+
+
+def test_the_names_of_scores_in_an_iteration_have_a_bound():
+    names = [f"n{number}" for number in range(SCORES + 100)]
+    told = [names[:100], names[100:SCORES], names[SCORES:], names[:100]]
+    records = {line: session(f"s{line}", scores=dict.fromkeys(each, 0.5)) for line, each in enumerate(told)}
+    found = select(records, TakenSessions(), READER, RULE)
+    assert chosen(found) == ["s0", "s1", "s3"]
+    assert found.left_out == {"scores": 1}
 
 
 KINDS = st.sampled_from(["g", "h", "i", "lost", "abandoned", "stale", "reward"])

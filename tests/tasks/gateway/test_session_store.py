@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from coevo.records.episode import Completion
 from coevo.records.message import Message, MessageCall
+from coevo.records.metric_names import SCORES, metric_name
 from coevo.tasks.gateway.gateway_session import FullError, OverError, SessionLimits, Sessions
 from coevo.tasks.gateway.session_store import (
     SessionOutcome,
@@ -247,7 +249,7 @@ def test_a_session_that_cannot_be_written_stays_open_and_does_not_stop_the_other
     crash(tmp_path)
 
 
-@given(names=st.lists(st.text(max_size=5), unique=True, max_size=6), data=st.data())
+@given(names=st.lists(st.text("ab_1", min_size=1, max_size=5), unique=True, max_size=6), data=st.data())
 def test_an_outcome_is_one_whatever_the_order_of_its_scores(names, data):
     first, second = (
         SessionOutcome(reward=1.0, success=True, scores={name: float(len(name)) for name in order})
@@ -255,6 +257,18 @@ def test_an_outcome_is_one_whatever_the_order_of_its_scores(names, data):
     )
     assert first.digest == second.digest
     assert first.digest != WON.digest or not names
+
+
+@settings(max_examples=300)
+@given(name=st.text(max_size=6) | st.text("aZ9_-./@ :%", max_size=6) | st.text("a", min_size=95, max_size=105))
+def test_a_score_has_a_name_that_every_tracker_of_metrics_takes(name):
+    try:
+        SessionOutcome(reward=1.0, success=True, scores={name: 0.5})
+    except ValueError:
+        assert not re.fullmatch(r"[a-z0-9_]{1,100}", name)
+        return
+    metric = metric_name(f"{SCORES}/train/{name}")
+    assert re.fullmatch(r"agent/rewards/train/[\w.\- :]+", metric)  # MLflow's rule
 
 
 @pytest.mark.parametrize("mode", ["training", "evaluation"])
