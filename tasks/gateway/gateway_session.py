@@ -219,6 +219,7 @@ class Sessions:
         self.mode, self.policy, self.bank = mode, policy, bank
         self._open: dict[str, GatewaySession] = {}
         self._closing: dict[str, _Closing] = {}
+        self._reaching = Counter[str]()
         self._memory = MemoryBound(limits.memory, "the open sessions are full: report outcomes, or raise --max-memory")
 
     def open(
@@ -248,6 +249,17 @@ class Sessions:
         self._store.opened(name, session.mode)
         self._open[name] = session
         return session
+
+    @contextmanager
+    def reaching(self, name: str) -> Iterator[None]:
+        """Do not abandon the session of a name within the block, in which a request waits for its turn."""
+        self._reaching[name] += 1
+        try:
+            yield
+        finally:
+            self._reaching -= Counter([name])
+            if name in self._open:
+                self._open[name].used = monotonic()
 
     def use(self, name: str, count: int = 1, task: SessionTask | None = None) -> GatewaySession:
         """The session of a name, for one more request of ``count`` answers; ``task`` if the request names one.
@@ -290,7 +302,9 @@ class Sessions:
             The error of each that could not be kept.
         """
         before, failures = monotonic() - self._limits.idle, []
-        for session in [each for each in tuple(self._open.values()) if each.used < before and not each.waiting]:
+        for session in [each for each in tuple(self._open.values()) if each.used < before]:
+            if session.waiting or session.name in self._reaching:
+                continue
             try:
                 self._close(session, "abandoned", None)()
             except Exception as error:  # noqa: BLE001  (one that cannot be kept does not stop the others)
