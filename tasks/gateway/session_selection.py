@@ -45,6 +45,8 @@ class SelectionRule:
         outcomes: number of sessions that close it.
         grouped: whether a session is compared with others of its group.
         held_out: ids of the tasks of evaluation sets.
+        held_out_data: digests of the data of these tasks: whatever a client calls a task, its data are that of the
+            environment.
         reward_range: bounds of a session's reward.
         starts: whether the run can play a task again, where it has to; else any task will do.
     """
@@ -52,6 +54,7 @@ class SelectionRule:
     outcomes: int
     grouped: bool
     held_out: frozenset[str] = frozenset()
+    held_out_data: frozenset[str] = frozenset()
     reward_range: tuple[float, float] = (0.0, 1.0)
     starts: Callable[[Task], bool] = lambda task: True
 
@@ -140,13 +143,18 @@ def _unfit(record: SessionRecord, task: Task, reader: EpisodeReader, rule: Selec
     if record.outcome is None:
         return record.end
     low, high = rule.reward_range
+    own = reader.task(record)
     checks = (
         ("stale", reader.is_fresh(record)),
         ("reward", low <= total(rewards_of(record, record.outcome)) <= high),  # of NaN, too, this is false
-        ("held_out", task.id not in rule.held_out),
-        ("task", (not record.task.data or reader.task(record).id == task.id) and rule.starts(task)),
+        ("held_out", not any(_is_held_out(each, rule) for each in (task, own))),
+        ("task", (not record.task.data or own.id == task.id) and rule.starts(task)),
     )
     return next((reason for reason, holds in checks if not holds), "")
+
+
+def _is_held_out(task: Task, rule: SelectionRule) -> bool:
+    return task.id in rule.held_out or task.data_digest in rule.held_out_data
 
 
 def _unnamed(record: SessionRecord, names: set[str]) -> str:

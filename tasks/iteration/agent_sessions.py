@@ -253,10 +253,12 @@ class AgentSessions:
                 env.release([] if isinstance(started, EpisodeFailure) else [started[0]])
             return known[task.id]
 
+        limits = limits_at(session, session.here)
         return SelectionRule(
             outcomes=self._config.outcomes,
             grouped=update is not None and bool(update.advantage.grouped),
-            held_out=limits_at(session, session.here).held_out,
+            held_out=limits.held_out,
+            held_out_data=limits.held_out_data,
             reward_range=env.reward_range,
             starts=starts if replays else lambda task: True,
         )

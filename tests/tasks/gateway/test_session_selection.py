@@ -105,6 +105,18 @@ def test_what_nothing_learns_from_is_counted_by_its_reason(reason):
     assert found.left_out == {reason: 1}
 
 
+@given(kind=st.text(max_size=4), instruction=st.text(min_size=1, max_size=4), scope=st.text(max_size=4))
+def test_a_held_out_task_teaches_nothing_whatever_a_client_calls_it(kind, instruction, scope):
+    held = Task("house", "heat", "panel", "lotus", "p", {"n": 1, "goal": ["mug"]})
+    given = [
+        SessionTask(kind=kind, instruction=instruction, scope=scope, data={"goal": ["mug"], "n": n}) for n in (1, 2)
+    ]
+    records = {line: session(f"s{line}", "", task=task) for line, task in enumerate(given)}
+    rule = replace(RULE, grouped=False, held_out=frozenset({held.id}), held_out_data=frozenset({held.data_digest}))
+    found = select(records, TakenSessions(), READER, rule)
+    assert (chosen(found), found.left_out) == (["s1"], {"held_out": 1})
+
+
 def test_a_task_that_cannot_be_played_again_is_left_out_where_it_has_to_be():
     records = {0: session("a"), 1: session("b")}
     found = select(records, TakenSessions(), READER, replace(RULE, starts=lambda task: False))
