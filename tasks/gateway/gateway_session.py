@@ -112,7 +112,7 @@ class GatewaySession:
         experience: retrieval for it; None before its first prompt.
         seen_in: policy and bank that this retrieval is of.
         used: time of its latest request, in seconds of a clock that only moves forward.
-        memory: bytes that its answers take.
+        memory: bytes that its answers and its task take.
         open: False once it has an outcome.
         waiting: number of its answers that are being drawn.
     """
@@ -245,6 +245,8 @@ class Sessions:
             raise FullError(f"{counted(len(self._open), 'session')} are open: report outcomes, or raise --max-sessions")
         self._memory.check()
         bound = MemoryBound(self._limits.each, f"session {name} is full: report its outcome", self._memory)
+        if task is not None:
+            bound.take(task.bytes)
         session = GatewaySession(name, mode or self.mode, group, task or SessionTask(), memory=bound)
         self._store.opened(name, session.mode)
         self._open[name] = session

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from sys import getsizeof
 from threading import Lock
 from typing import Annotated, Any, Literal
 
@@ -56,6 +57,18 @@ class SessionTask(_Stored):
     instruction: str = Field(default="", max_length=2**16)
     scope: str = Field(default="", max_length=200)
     data: dict[str, Any] = Field(default_factory=dict, max_length=1000)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that it takes in memory; what Python shares is counted each time."""
+        size, left = 0, [self.id, self.kind, self.instruction, self.scope, self.data]
+        while left:
+            size += getsizeof(part := left.pop())
+            if isinstance(part, dict):
+                left += [*part.keys(), *part.values()]
+            elif isinstance(part, list):
+                left += part
+        return size
 
 
 class StepReport(_Stored):
