@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from time import monotonic
 from typing import Literal, NamedTuple
@@ -169,6 +169,10 @@ class GatewaySession:
         return self.task.model_copy(
             update={name: value for name, value in missing.items() if not getattr(self.task, name)}
         )
+
+    def seen_with(self, task: SessionTask) -> "GatewaySession":
+        """The same answers, for a request with a task of its own, to which no prompt was asked before."""
+        return replace(self, task=task, waiting=0, _asked=Counter())
 
     def repeated(self, prompt: str, count: int) -> int:
         """Number of answers to a prompt that were asked for before; ``count`` more are now."""
