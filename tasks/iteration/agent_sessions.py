@@ -156,7 +156,7 @@ class GatewayParts(NamedTuple):
     store: SessionStore
     """Keeps the sessions that ended."""
     sessions: Sessions
-    """Those that are open."""
+    """Its open sessions."""
     gate: RequestGate
     """Gate before the policy, which is closed at first."""
 
