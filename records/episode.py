@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 from coevo.records.task import Task
 
@@ -106,7 +108,7 @@ class Episode:
     @property
     def reward(self) -> float:
         """Undiscounted extrinsic return of the episode."""
-        return sum(turn.reward for turn in self.turns)
+        return total(turn.reward for turn in self.turns)
 
     @property
     def shaped(self) -> float:
@@ -125,6 +127,11 @@ class Episode:
     def after(self, earlier: "Episode") -> "Episode":
         """Join this part to the earlier ones."""
         return replace(self, turns=earlier.turns + self.turns, shaping=earlier.shaping + self.shaping, start=0)
+
+
+def total(rewards: Iterable[float]) -> float:
+    """Sum of rewards, added one after the other: ``sum`` rounds in another way from Python 3.12 on."""
+    return reduce(add, rewards, 0.0)
 
 
 def stored_bytes(episode: Episode) -> int:

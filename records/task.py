@@ -34,8 +34,16 @@ class Task:
     def __post_init__(self) -> None:
         object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
         identity = [self.env, self.kind, self.instruction, self.scope, dict(self.data)]
-        text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
-        object.__setattr__(self, "id", hashlib.sha256(text.encode()).hexdigest()[:16])
+        object.__setattr__(self, "id", _hash_of(identity)[:16])
+
+    @property
+    def data_digest(self) -> str:
+        """SHA-256 (hex) of ``data``."""
+        return _hash_of(dict(self.data))
+
+
+def _hash_of(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 class About(Protocol):

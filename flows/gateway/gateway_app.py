@@ -107,7 +107,8 @@ class Gateway:
         """Answer a request in the dialect of its address."""
         name = self._session(request)
         call = await self.chat.read(request)
-        await self.gate.enter()
+        with self.sessions.reaching(name):
+            await self.gate.enter()
         try:
             stamp, reply = await self.chat.prompted(self.sessions.use(name, call.chat.count, call.task), call)
         except BaseException:

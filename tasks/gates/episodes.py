@@ -26,6 +26,7 @@ class EpisodeLimits:
         max_new_tokens: longest completion, in tokens.
         max_positions: longest sequence (prompt and completion) of the model, in tokens.
         held_out: ids of the tasks of evaluation panels.
+        held_out_data: digests of the data of these tasks, see ``Task.data_digest``; agents choose the rest of an id.
         known: True if the engine knows the policy's tokens and their log-probabilities; an endpoint has neither.
     """
 
@@ -34,6 +35,7 @@ class EpisodeLimits:
     max_new_tokens: int
     max_positions: int
     held_out: frozenset[str] = field(default_factory=frozenset)
+    held_out_data: frozenset[str] = field(default_factory=frozenset)
     known: bool = True
 
 

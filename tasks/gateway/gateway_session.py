@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from time import monotonic
 from typing import Literal, NamedTuple
@@ -112,7 +112,7 @@ class GatewaySession:
         experience: retrieval for it; None before its first prompt.
         seen_in: policy and bank that this retrieval is of.
         used: time of its latest request, in seconds of a clock that only moves forward.
-        memory: bytes that its answers take.
+        memory: bytes that its answers and its task take.
         open: False once it has an outcome.
         waiting: number of its answers that are being drawn.
     """
@@ -170,6 +170,10 @@ class GatewaySession:
             update={name: value for name, value in missing.items() if not getattr(self.task, name)}
         )
 
+    def seen_with(self, task: SessionTask) -> "GatewaySession":
+        """The same answers, for a request with a task of its own, to which no prompt was asked before."""
+        return replace(self, task=task, waiting=0, _asked=Counter())
+
     def repeated(self, prompt: str, count: int) -> int:
         """Number of answers to a prompt that were asked for before; ``count`` more are now."""
         if prompt not in self._asked:
@@ -219,6 +223,7 @@ class Sessions:
         self.mode, self.policy, self.bank = mode, policy, bank
         self._open: dict[str, GatewaySession] = {}
         self._closing: dict[str, _Closing] = {}
+        self._reaching = Counter[str]()
         self._memory = MemoryBound(limits.memory, "the open sessions are full: report outcomes, or raise --max-memory")
 
     def open(
@@ -244,10 +249,23 @@ class Sessions:
             raise FullError(f"{counted(len(self._open), 'session')} are open: report outcomes, or raise --max-sessions")
         self._memory.check()
         bound = MemoryBound(self._limits.each, f"session {name} is full: report its outcome", self._memory)
+        if task is not None:
+            bound.take(task.bytes)
         session = GatewaySession(name, mode or self.mode, group, task or SessionTask(), memory=bound)
         self._store.opened(name, session.mode)
         self._open[name] = session
         return session
+
+    @contextmanager
+    def reaching(self, name: str) -> Iterator[None]:
+        """Do not abandon the session of a name within the block, in which a request waits for its turn."""
+        self._reaching[name] += 1
+        try:
+            yield
+        finally:
+            self._reaching -= Counter([name])
+            if name in self._open:
+                self._open[name].used = monotonic()
 
     def use(self, name: str, count: int = 1, task: SessionTask | None = None) -> GatewaySession:
         """The session of a name, for one more request of ``count`` answers; ``task`` if the request names one.
@@ -268,7 +286,7 @@ class Sessions:
 
         Raises:
             OverError: it ended without an outcome, or with another one.
-            CoevoError: there is no such session.
+            CoevoError: there is no such session, or steps are not of its answers.
         """
         closing = self._closing.get(name)
         ended = self._store.ended.get(name) if closing is None else closing.end
@@ -280,6 +298,7 @@ class Sessions:
             raise OverError(f"session {name} is over ({ended.end}): this outcome came too late")
         if name not in self._open or not self._open[name].tree.turns:
             raise CoevoError(f"session {name} has no answer: ask for one before its outcome")
+        _check_steps(name, outcome, len(self._open[name].tree.turns))
         return self._close(self._open[name], "outcome", outcome)
 
     def expire(self) -> list[Exception]:
@@ -289,7 +308,9 @@ class Sessions:
             The error of each that could not be kept.
         """
         before, failures = monotonic() - self._limits.idle, []
-        for session in [each for each in tuple(self._open.values()) if each.used < before and not each.waiting]:
+        for session in [each for each in tuple(self._open.values()) if each.used < before]:
+            if session.waiting or session.name in self._reaching:
+                continue
             try:
                 self._close(session, "abandoned", None)()
             except Exception as error:  # noqa: BLE001  (one that cannot be kept does not stop the others)
@@ -348,6 +369,19 @@ def check_name(name: str) -> None:
     """
     if not RUN.fullmatch(name):
         raise CoevoError(f"{name[:40]!r} cannot name a session: use letters, digits, '.', '_' and '-', at most 100")
+
+
+def _check_steps(name: str, outcome: SessionOutcome, count: int) -> None:
+    """Check that steps report on the answers of a session, on each once at most.
+
+    Raises:
+        CoevoError: they do not.
+    """
+    for turn, reports in Counter(step.turn for step in outcome.steps).items():
+        if turn >= count:
+            raise CoevoError(f"steps: session {name} has {counted(count, 'answer')}, and turn {turn} is none of them")
+        if reports > 1:
+            raise CoevoError(f"steps: turn {turn} of session {name} has {reports} reports: send one")
 
 
 def _over(name: str, ended: Ended) -> OverError:

@@ -22,7 +22,9 @@ class ServedSessions:
         self._memory = MemoryBound(limits.memory, "the conversations in progress are full: send fewer at once")
 
     def use(self, name: str, task: SessionTask | None = None) -> GatewaySession:
-        """The session of a name, or one of this request alone if the name is empty.
+        """The session of a name as one request sees it, or one of this request alone if the name is empty.
+
+        Requests of a name share its answers and their memory. Each has its own task, and counts no repeats of others.
 
         Raises:
             CoevoError: the name cannot be that of a session.
@@ -34,8 +36,7 @@ class ServedSessions:
         if session.memory.used > self._limits.each // 2 or len(session.tree.turns) > ANSWERS // 2:
             session.memory.leave()
             session = self._new(name)
-        session.task = task or SessionTask()
-        self._open[name] = session
+        session = self._open[name] = session.seen_with(task or SessionTask())
         while len(self._open) > 1 and self._is_full():
             _, unused = self._open.popitem(last=False)
             unused.memory.leave()

@@ -8,10 +8,11 @@ turns.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import nextafter
 from typing import Any
 
 from coevo.models.engines.requests import completions_of
-from coevo.records.episode import Completion, Episode, Turn
+from coevo.records.episode import Completion, Episode, Turn, total
 from coevo.records.task import Task
 from coevo.tasks.gateway.session_store import MessageRecord, SessionOutcome, SessionRecord, StepReport, TurnRecord
 from coevo.tasks.pending_revision import Position
@@ -57,14 +58,12 @@ class EpisodeReader:
         """
         outcome = record.outcome
         assert outcome is not None
-        turns = [self._turn(record, number) for number in range(len(record.turns))]
-        rest = outcome.reward - sum(turn.reward for turn in turns)
-        scores = tuple(sorted(outcome.scores.items()))
-        turns[-1] = replace(turns[-1], reward=turns[-1].reward + rest, scores=scores)
+        turns = [self._turn(record, number, reward) for number, reward in enumerate(rewards_of(record, outcome))]
+        turns[-1] = replace(turns[-1], scores=tuple(sorted(outcome.scores.items())))
         name = Episode.name(at.revision, f"rollout-{at.iteration}", task, replica)
         return Episode(name, task, at.revision, replica, tuple(turns), outcome.success, truncated=False)
 
-    def _turn(self, record: SessionRecord, number: int) -> Turn:
+    def _turn(self, record: SessionRecord, number: int, reward: float) -> Turn:
         turn, told = record.turns[number], _report(record.outcome, number)
         answered = completions_of(self.tokenizer, self.ends, [list(zip(turn.token_ids, turn.logprobs, strict=True))])[0]
         return Turn(
@@ -73,11 +72,25 @@ class EpisodeReader:
             completion=Completion(turn.token_ids, turn.logprobs, answered.text, turn.finished),
             action=_first(told.action, lambda: _action(turn.answer)),
             feedback=_first(told.feedback, lambda: _reply_to(record.turns, number)),
-            reward=told.reward,
+            reward=reward,
             valid=told.valid,
             retrieved=_shown(record, turn),
             version=self.versions[turn.policy or record.policy],
         )
+
+
+def rewards_of(record: SessionRecord, outcome: SessionOutcome) -> list[float]:
+    """Rewards of the answers of a session, of which the last is what the others leave of its outcome.
+
+    Their total differs from the outcome's reward by rounding alone, and is never further from zero, unless a step's
+    reward is larger by many orders.
+    """
+    others = [_report(outcome, number).reward for number in range(len(record.turns) - 1)]
+    before = total(others)
+    last = outcome.reward - before
+    if abs(before + last) > abs(outcome.reward):
+        last = nextafter(last, 0.0)
+    return [*others, last]
 
 
 def _first(told: str | None, read: Callable[[], str]) -> str:

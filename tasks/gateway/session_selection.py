@@ -10,13 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from coevo.records.episode import total
 from coevo.records.task import Task
-from coevo.tasks.gateway.session_episodes import EpisodeReader
+from coevo.tasks.gateway.session_episodes import EpisodeReader, rewards_of
 from coevo.tasks.gateway.session_store import SessionRecord
 
 FOLDER = "sessions"
 """Name of the artifact."""
 FILE = "sessions.json"
+SCORES = 200
+"""Maximum number of names of scores in an iteration; each is a metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class SelectionRule:
         outcomes: number of sessions that close it.
         grouped: whether a session is compared with others of its group.
         held_out: ids of the tasks of evaluation sets.
+        held_out_data: digests of the data of these tasks: whatever a client calls a task, its data are that of the
+            environment.
         reward_range: bounds of a session's reward.
         starts: whether the run can play a task again, where it has to; else any task will do.
     """
@@ -49,6 +54,7 @@ class SelectionRule:
     outcomes: int
     grouped: bool
     held_out: frozenset[str] = frozenset()
+    held_out_data: frozenset[str] = frozenset()
     reward_range: tuple[float, float] = (0.0, 1.0)
     starts: Callable[[Task], bool] = lambda task: True
 
@@ -105,14 +111,14 @@ def select(
         rule: what may be learned from.
     """
     found, tasks, members = Selection(lines=taken.lines, last=taken.last), dict[str, Task](), list[ChosenSession]()
-    sizes, left = Counter[str](), sorted(records)
+    sizes, left, scores = Counter[str](), sorted(records), set[str]()
     while left and _usable(sizes, rule) < rule.outcomes:
         line = left.pop(0)
         record = records[line]
         if line >= found.lines:
             found.lines, found.last = line + 1, record.session
         task = tasks.get(record.group) or reader.task(record)
-        if reason := _unfit(record, task, reader, rule):
+        if reason := _unfit(record, task, reader, rule) or _unnamed(record, scores):
             found.left_out[reason] += 1
             continue
         tasks |= {record.group: task} if record.group else {}
@@ -137,13 +143,27 @@ def _unfit(record: SessionRecord, task: Task, reader: EpisodeReader, rule: Selec
     if record.outcome is None:
         return record.end
     low, high = rule.reward_range
+    own = reader.task(record)
     checks = (
         ("stale", reader.is_fresh(record)),
-        ("reward", low <= record.outcome.reward <= high),
-        ("held_out", task.id not in rule.held_out),
-        ("task", (not record.task.data or reader.task(record).id == task.id) and rule.starts(task)),
+        ("reward", low <= total(rewards_of(record, record.outcome)) <= high),  # of NaN, too, this is false
+        ("held_out", not any(_is_held_out(each, rule) for each in (task, own))),
+        ("task", (not record.task.data or own.id == task.id) and rule.starts(task)),
     )
     return next((reason for reason, holds in checks if not holds), "")
+
+
+def _is_held_out(task: Task, rule: SelectionRule) -> bool:
+    return task.id in rule.held_out or task.data_digest in rule.held_out_data
+
+
+def _unnamed(record: SessionRecord, names: set[str]) -> str:
+    """Reason why nothing learns from a session whose scores have too many new names; else these are added."""
+    assert record.outcome is not None
+    if len(names | record.outcome.scores.keys()) > SCORES:
+        return "scores"
+    names.update(record.outcome.scores)
+    return ""
 
 
 def write_taken(taken: TakenSessions, staging: Path) -> None:

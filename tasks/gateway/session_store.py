@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from sys import getsizeof
 from threading import Lock
 from typing import Annotated, Any, Literal
 
@@ -30,6 +31,11 @@ from coevo.utilities.line_file import append_line, drop_torn_line
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 Mode = Literal["training", "evaluation"]
 StoredNumber = Annotated[float, Field(allow_inf_nan=False)]
+REWARD = 1e6
+"""Maximum size of a reward or a score."""
+ReportedNumber = Annotated[float, Field(ge=-REWARD, le=REWARD)]
+ScoreName = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_-]|\.[A-Za-z0-9_-])*$")]
+"""Name of a score, which is part of a metric's name: MLflow takes it, and so does a manifest."""
 FILES: dict[Mode, str] = {"training": "training.jsonl", "evaluation": "evaluation.jsonl"}
 """File of the sessions of a mode."""
 
@@ -52,6 +58,18 @@ class SessionTask(_Stored):
     scope: str = Field(default="", max_length=200)
     data: dict[str, Any] = Field(default_factory=dict, max_length=1000)
 
+    @property
+    def bytes(self) -> int:
+        """Bytes that it takes in memory; what Python shares is counted each time."""
+        size, left = 0, [self.id, self.kind, self.instruction, self.scope, self.data]
+        while left:
+            size += getsizeof(part := left.pop())
+            if isinstance(part, dict):
+                left += [*part.keys(), *part.values()]
+            elif isinstance(part, list):
+                left += part
+        return size
+
 
 class StepReport(_Stored):
     """How the world took an answer, as the client reports it; what is missing is read from the messages.
@@ -69,7 +87,7 @@ class StepReport(_Stored):
     observation: str | None = Field(default=None, max_length=2**16)
     action: str | None = Field(default=None, max_length=2**16)
     feedback: str | None = Field(default=None, max_length=2**16)
-    reward: StoredNumber = 0.0
+    reward: ReportedNumber = 0.0
     valid: bool = True
 
 
@@ -79,13 +97,13 @@ class SessionOutcome(_Stored):
     Attributes:
         reward: return of the whole session.
         success: whether the task was solved.
-        scores: values that the reward is made of, by name.
+        scores: values that the reward is made of, by name: letters, digits, '.', '_' and '-'.
         steps: reports on single answers.
     """
 
-    reward: StoredNumber
+    reward: ReportedNumber
     success: bool
-    scores: dict[Annotated[str, Field(max_length=100)], StoredNumber] = Field(default_factory=dict, max_length=100)
+    scores: dict[ScoreName, ReportedNumber] = Field(default_factory=dict, max_length=100)
     steps: tuple[StepReport, ...] = Field(default=(), strict=False, max_length=10_000)
 
     @property

@@ -7,7 +7,7 @@ back while the run learns. What an iteration has taken is part of its revision; 
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import fmean
 from threading import Event, Lock
@@ -55,21 +55,17 @@ class SessionLines:
 
     def __init__(self, path: Path, taken: TakenSessions) -> None:
         self._path, self._offset, self._count = path, 0, 0
-        lines = self._new()
-        known = 0 < taken.lines <= len(lines) and self._parsed(taken.lines - 1, lines).session == taken.last
-        self.taken = taken if known else TakenSessions()
-        kept = (*self.taken.waiting, *range(self.taken.lines, len(lines)))
-        self.records = {number: self._parsed(number, lines) for number in kept}
-        self._count = len(lines)
+        self.taken, self.records = taken, dict[int, SessionRecord]()
+        if not self._skip():
+            self._offset, self._count = 0, 0
+            self.taken, self.records = TakenSessions(), {}
+        self.read()
 
     def read(self) -> int:
         """Read the lines that are new; their number."""
-        if not self._path.exists() or self._path.stat().st_size == self._offset:
-            return 0
-        lines = self._new()
-        self.records |= {self._count + each: self._parsed(each, lines) for each in range(len(lines))}
-        self._count += len(lines)
-        return len(lines)
+        before = self._count
+        self.records |= {number: self._parsed(number, line) for number, line in self._new()}
+        return self._count - before
 
     def take(self, taken: TakenSessions) -> None:
         """Take lines, and forget them but for those that wait."""
@@ -77,18 +73,33 @@ class SessionLines:
         left = {line for line in self.records if line >= taken.lines or line in taken.waiting}
         self.records = {line: self.records[line] for line in sorted(left)}
 
-    def _new(self) -> list[bytes]:
-        """Whole lines behind those that were read."""
+    def _skip(self) -> bool:
+        """Read the lines that were taken, and keep those that wait; False if they are not these."""
+        waiting, last = frozenset(self.taken.waiting), self.taken.lines - 1
+        if last < 0:
+            return False
+        for number, line in self._new():
+            if number in waiting:
+                self.records[number] = self._parsed(number, line)
+            if number == last:
+                return self._parsed(number, line).session == self.taken.last
+        return False
+
+    def _new(self) -> Iterator[tuple[int, bytes]]:
+        """Whole lines behind those that were read, one at a time: all sessions of a run need not fit in memory."""
         if not self._path.exists():
-            return []
+            return
         with self._path.open("rb") as file:
             file.seek(self._offset)
-            whole, end, _ = file.read().rpartition(b"\n")
-        self._offset += len(whole) + len(end)
-        return whole.split(b"\n") if end else []
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                self._offset += len(line)
+                self._count += 1
+                yield self._count - 1, line
 
-    def _parsed(self, number: int, lines: Sequence[bytes]) -> SessionRecord:
-        return parse_session(lines[number], self._path, self._count + number + 1)
+    def _parsed(self, number: int, line: bytes) -> SessionRecord:
+        return parse_session(line, self._path, number + 1)
 
 
 class AwaitedSelection:
@@ -253,10 +264,12 @@ class AgentSessions:
                 env.release([] if isinstance(started, EpisodeFailure) else [started[0]])
             return known[task.id]
 
+        limits = limits_at(session, session.here)
         return SelectionRule(
             outcomes=self._config.outcomes,
             grouped=update is not None and bool(update.advantage.grouped),
-            held_out=limits_at(session, session.here).held_out,
+            held_out=limits.held_out,
+            held_out_data=limits.held_out_data,
             reward_range=env.reward_range,
             starts=starts if replays else lambda task: True,
         )

@@ -1,7 +1,9 @@
 """Held-out panels of an iteration, and the limits of its training episodes."""
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
@@ -23,21 +25,35 @@ def panel_of(session: Session, name: str) -> Panel:
 
 def episode_limits(config: RunConfig, env: Environment[object], max_positions: int) -> EpisodeLimits:
     """Limits of training episodes, from the configuration and the environment's panels."""
-    rollout, held = config.rollout, held_out(config, env)
-    known = config.policy.type != "endpoint"
-    group_size = rollout.group_size if rollout.gateway is None else None
-    return EpisodeLimits(group_size, env.reward_range, rollout.sampling.max_new_tokens, max_positions, held, known)
+    rollout = config.rollout
+    return EpisodeLimits(
+        group_size=rollout.group_size if rollout.gateway is None else None,
+        reward_range=env.reward_range,
+        max_new_tokens=rollout.sampling.max_new_tokens,
+        max_positions=max_positions,
+        known=config.policy.type != "endpoint",
+        **held_out(config, env)._asdict(),
+    )
 
 
 def limits_at(session: Session, at: Position) -> EpisodeLimits:
     """Limits of an iteration's episodes: the panels of a world that drifts have other tasks later."""
     env, limits = session.parts.env.at(at.iteration + 1), session.parts.limits
-    return limits if env is session.parts.env else replace(limits, held_out=held_out(session.config, env))
+    return limits if env is session.parts.env else replace(limits, **held_out(session.config, env)._asdict())
 
 
-def held_out(config: RunConfig, env: Environment[object]) -> frozenset[str]:
-    """Ids of the tasks of all panels of an environment."""
-    return frozenset(task.id for name in env.panels for task in env.panel(name, config.evaluation.tasks).tasks)
+class HeldOutTasks(NamedTuple):
+    """Tasks of all panels of an environment, as ``EpisodeLimits`` has them."""
+
+    held_out: frozenset[str]
+    held_out_data: frozenset[str]
+
+
+def held_out(config: RunConfig, env: Environment[object]) -> HeldOutTasks:
+    """Tasks of all panels of an environment; data that several of them share tell no task apart, and are left out."""
+    tasks = {task.id: task for name in env.panels for task in env.panel(name, config.evaluation.tasks).tasks}
+    sharing = Counter(task.data_digest for task in tasks.values() if task.data)
+    return HeldOutTasks(frozenset(tasks), frozenset(digest for digest, count in sharing.items() if count == 1))
 
 
 def play_panel(player: Playing, panel: Panel, seen: Experience, seed: int, revision: int) -> list[Episode]:

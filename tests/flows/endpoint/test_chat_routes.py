@@ -63,6 +63,7 @@ def test_equal_requests_get_equal_answers_and_other_seeds_and_sessions_others(ur
     first = asked(url, n=2, seed=3)
     assert ids(asked(url, n=2, seed=3)) == ids(first)
     assert len({tuple(each) for each in (*ids(first), *ids(asked(url, seed=4)), *ids(asked(url, session="a")))}) == 4
+    assert ids(asked(url, session="twice", n=2)) == ids(asked(url, session="twice", n=2))
     streamed = client(url).chat.completions.create(model="m", messages=ASK, seed=3, n=2, stream=True, extra_body=IDS)
     ends = [choice for chunk in streamed for choice in chunk.choices if choice.finish_reason]
     assert [choice.token_ids for choice in ends] == ids(first)

@@ -57,6 +57,42 @@ def test_a_session_and_all_of_them_have_a_bound_until_outcomes_make_room(session
     assert sessions.use("another").open
 
 
+TASKS = {
+    "an instruction": {"instruction": "ab" * 2**14},
+    "a text": {"data": {"text": "ab" * 2**14}},
+    "lists": {"data": {"lists": [[] for _ in range(1000)]}},
+    "mappings": {"data": {"mappings": [{"n": number} for number in range(500, 1000)]}},
+    "nested": {"data": {str(number): {"at": [[number + 0.5]]} for number in range(500)}},
+}
+
+
+@pytest.mark.parametrize("fields", TASKS.values(), ids=TASKS)
+def test_a_task_takes_memory_until_its_session_ends(sessions, fields):
+    line = SessionTask(**fields).model_dump_json()
+    tracemalloc.start()
+    task = SessionTask.model_validate_json(line)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    first = sessions.open("s0", task=task)
+    assert 0.7 * taken <= first.memory.used <= 3 * taken
+    with pytest.raises(FullError, match="the open sessions are full"):
+        for number in range(1, 100):
+            sessions.open(f"s{number}", task=task)
+    opened = sessions.counts()["open"]
+    assert opened == MIB // first.memory.used
+    grown(first)
+    sessions.end("s0", SessionOutcome(reward=1.0, success=True))()
+    assert sessions.open("again", task=task).open
+    assert sessions.counts()["open"] == opened
+
+
+def test_a_task_that_has_no_room_opens_nothing(sessions):
+    with pytest.raises(FullError, match=r"session one is full: .* at most 0.5 MiB"):
+        sessions.open("one", task=SessionTask(data={"text": "a" * MIB}))
+    assert sessions.counts()["open"] == 0
+    assert sessions.open("one").memory.used == 0
+
+
 def test_a_request_that_has_no_room_is_refused_before_it_is_drawn(sessions):
     session = sessions.open("one")
     messages = (Message("user", "x" * MIB),)
@@ -69,18 +105,18 @@ def test_a_request_that_has_no_room_is_refused_before_it_is_drawn(sessions):
 def test_what_was_unused_longest_is_forgotten_for_others():
     found = ServedSessions(SessionLimits(sessions=3))
     used = {name: grown(found.use(name)) for name in ("a", "b", "c")}
-    assert found.use("a") is used["a"]
+    assert found.use("a").tree is used["a"].tree
     found.use("d")
-    assert found.use("a") is used["a"]
-    assert found.use("b") is not used["b"]
-    assert found.use("") is not found.use("")
+    assert found.use("a").tree is used["a"].tree
+    assert found.use("b").tree is not used["b"].tree
+    assert found.use("").tree is not found.use("").tree
 
 
 def test_conversations_have_a_bound_of_memory_and_are_never_refused_for_it():
     found = ServedSessions(SessionLimits(memory=2 * MIB, each=MIB))
     for number in range(100):
         session = grown(found.use(f"s{number}"), 5)
-        assert found.use(f"s{number}") is session
+        assert found.use(f"s{number}").tree is session.tree
     for _ in range(100):
         grown(found.use("long"), 5)
     assert len(found.use("long").tree.turns) < 500
@@ -91,3 +127,20 @@ def test_the_task_is_that_of_the_request():
     task = SessionTask(scope="lotus")
     assert found.use("a", task).task == task
     assert found.use("a").task == SessionTask()
+
+
+def test_requests_of_one_conversation_at_a_time_keep_their_tasks_and_share_its_answers():
+    found = ServedSessions(SessionLimits())
+    tasks = [SessionTask(scope=scope) for scope in ("lotus", "iris", "cedar")]
+    requests = [found.use("a", task) for task in tasks]
+    assert [each.task for each in requests] == tasks
+    grown(requests[0])
+    assert len(grown(requests[2]).tree.turns) == len(found.use("a").tree.turns) == 2
+    assert found.use("a").memory.used == requests[0].memory.used
+
+
+def test_a_repeated_request_is_the_first_of_its_prompt_and_its_own_answers_differ():
+    found = ServedSessions(SessionLimits())
+    assert [found.use("a").repeated("prompt", 2) for _ in range(3)] == [0, 0, 0]
+    one = found.use("a")
+    assert [one.repeated("prompt", 2), one.repeated("prompt", 1)] == [0, 2]

@@ -13,6 +13,7 @@ from coevo.records.message import Message, MessageCall
 from coevo.records.task import Task
 from coevo.tasks.gateway.session_episodes import EpisodeReader
 from coevo.tasks.gateway.session_selection import (
+    SCORES,
     SelectionRule,
     TakenSessions,
     read_taken,
@@ -20,6 +21,7 @@ from coevo.tasks.gateway.session_selection import (
     write_taken,
 )
 from coevo.tasks.gateway.session_store import (
+    REWARD,
     MessageRecord,
     SessionOutcome,
     SessionRecord,
@@ -103,10 +105,63 @@ def test_what_nothing_learns_from_is_counted_by_its_reason(reason):
     assert found.left_out == {reason: 1}
 
 
+@given(kind=st.text(max_size=4), instruction=st.text(min_size=1, max_size=4), scope=st.text(max_size=4))
+def test_a_held_out_task_teaches_nothing_whatever_a_client_calls_it(kind, instruction, scope):
+    held = Task("house", "heat", "panel", "lotus", "p", {"n": 1, "goal": ["mug"]})
+    given = [
+        SessionTask(kind=kind, instruction=instruction, scope=scope, data={"goal": ["mug"], "n": n}) for n in (1, 2)
+    ]
+    records = {line: session(f"s{line}", "", task=task) for line, task in enumerate(given)}
+    rule = replace(RULE, grouped=False, held_out=frozenset({held.id}), held_out_data=frozenset({held.data_digest}))
+    found = select(records, TakenSessions(), READER, rule)
+    assert (chosen(found), found.left_out) == (["s1"], {"held_out": 1})
+
+
 def test_a_task_that_cannot_be_played_again_is_left_out_where_it_has_to_be():
     records = {0: session("a"), 1: session("b")}
     found = select(records, TakenSessions(), READER, replace(RULE, starts=lambda task: False))
     assert found.left_out == {"task": 2}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    reward=st.sampled_from([0.0, 1.0, 0.1, 0.3, 1e-300]) | st.floats(0, 1),
+    steps=st.lists(st.integers(-40, 40).map(lambda tenths: tenths / 10) | st.floats(-REWARD, REWARD), max_size=6),
+)
+def test_step_rewards_leave_the_return_as_reported_or_the_session_is_counted(reward, steps):
+    turns = tuple(drawn() for _ in range(max(1, len(steps))))
+    told = tuple(StepReport(turn=turn, reward=each) for turn, each in enumerate(steps))
+    record = session("x", reward=reward, turns=turns, steps=told)
+    found = select({0: record}, TakenSessions(), READER, replace(RULE, outcomes=1, grouped=False))
+    if found.left_out:
+        assert found.left_out == {"reward": 1}
+        assert max(map(abs, steps)) > 40
+        return
+    episode = READER.episode(record, found.chosen[0].task, 0, AT)
+    assert 0 <= episode.reward <= 1
+    assert episode.reward == pytest.approx(reward, abs=1e-15 * max(1, *map(abs, (1, *steps))))
+    assert [turn.reward for turn in episode.turns[:-1]] == steps[:-1]
+
+
+@pytest.mark.parametrize("field", ["reward", "steps", "scores"])
+def test_numbers_of_an_outcome_have_a_bound(field):
+    def told(number):
+        fields = {"reward": number, "steps": [{"turn": 0, "reward": number}], "scores": {"score": number}}
+        return {"reward": 0.0, "success": False, field: fields[field]}
+
+    assert SessionOutcome.model_validate(told(REWARD))
+    for number in (2 * REWARD, -2 * REWARD, 1e308, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match=f"{field}.*\n"):
+            SessionOutcome.model_validate(told(number))
+
+
+def test_the_names_of_scores_in_an_iteration_have_a_bound():
+    names = [f"n{number}" for number in range(SCORES + 100)]
+    told = [names[:100], names[100:SCORES], names[SCORES:], names[:100]]
+    records = {line: session(f"s{line}", scores=dict.fromkeys(each, 0.5)) for line, each in enumerate(told)}
+    found = select(records, TakenSessions(), READER, RULE)
+    assert chosen(found) == ["s0", "s1", "s3"]
+    assert found.left_out == {"scores": 1}
 
 
 KINDS = st.sampled_from(["g", "h", "i", "lost", "abandoned", "stale", "reward"])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,8 +12,16 @@ from hypothesis import strategies as st
 
 from coevo.records.episode import Completion
 from coevo.records.message import Message, MessageCall
+from coevo.records.metric_names import SCORES, metric_name
 from coevo.tasks.gateway.gateway_session import FullError, OverError, SessionLimits, Sessions
-from coevo.tasks.gateway.session_store import SessionOutcome, SessionRecord, SessionStore, SessionTask, read_sessions
+from coevo.tasks.gateway.session_store import (
+    SessionOutcome,
+    SessionRecord,
+    SessionStore,
+    SessionTask,
+    StepReport,
+    read_sessions,
+)
 from coevo.tasks.gateway.session_tree import AskedPrompt, HistoryMatch
 from coevo.utilities.errors import CoevoError
 
@@ -149,6 +158,19 @@ def test_a_session_that_cannot_be_kept_stays_open(tmp_path, monkeypatch):
     crash(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("turns", "match"), [((2,), "2 answers, and turn 2 is none"), ((1, 0, 1), "turn 1 .* 2 reports")]
+)
+def test_steps_are_of_answers_that_the_session_has_each_once(tmp_path, turns, match):
+    found = sessions(tmp_path)
+    answered(answered(found.open("one")), "more")
+    steps = tuple(StepReport(turn=turn, reward=0.5) for turn in turns)
+    with pytest.raises(CoevoError, match=match):
+        found.end("one", SessionOutcome(reward=1.0, success=True, steps=steps))
+    assert found.end("one", SessionOutcome(reward=1.0, success=True, steps=steps[:0]))().end == "outcome"
+    crash(tmp_path)
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_session_whose_outcome_is_being_written_is_over(tmp_path, fails, monkeypatch):
     found = sessions(tmp_path)
@@ -227,7 +249,7 @@ def test_a_session_that_cannot_be_written_stays_open_and_does_not_stop_the_other
     crash(tmp_path)
 
 
-@given(names=st.lists(st.text(max_size=5), unique=True, max_size=6), data=st.data())
+@given(names=st.lists(st.text("ab_1", min_size=1, max_size=5), unique=True, max_size=6), data=st.data())
 def test_an_outcome_is_one_whatever_the_order_of_its_scores(names, data):
     first, second = (
         SessionOutcome(reward=1.0, success=True, scores={name: float(len(name)) for name in order})
@@ -235,6 +257,18 @@ def test_an_outcome_is_one_whatever_the_order_of_its_scores(names, data):
     )
     assert first.digest == second.digest
     assert first.digest != WON.digest or not names
+
+
+@settings(max_examples=300)
+@given(name=st.text(max_size=6) | st.text("aZ9_-./@ :%", max_size=6) | st.text("a", min_size=95, max_size=105))
+def test_a_score_has_a_name_that_every_tracker_of_metrics_takes(name):
+    try:
+        SessionOutcome(reward=1.0, success=True, scores={name: 0.5})
+    except ValueError:
+        assert not re.fullmatch(r"[a-z0-9_]{1,100}", name)
+        return
+    metric = metric_name(f"{SCORES}/train/{name}")
+    assert re.fullmatch(r"agent/rewards/train/[\w.\- :]+", metric)  # MLflow's rule
 
 
 @pytest.mark.parametrize("mode", ["training", "evaluation"])
