@@ -4,6 +4,7 @@ import json
 import shlex
 
 import pytest
+from support import runs
 from support.chat_model import small_model
 
 from coevo import Pairing
@@ -128,17 +129,15 @@ SMALL = ["env.houses=1", "iterations=1", "evaluation.tasks=2", "rollout.tasks=2"
 
 
 @pytest.mark.full
-def test_a_pairing_runs_and_is_shown_with_its_parts(coevo, tmp_path, monkeypatch):
-    monkeypatch.undo()
-    monkeypatch.setenv("COEVO_WORKSPACE", str(tmp_path))
-    settings = dict(each.split("=") for each in SMALL) | {"warmstart": {"steps": 1}}
-    typed = {key: json.loads(value) if isinstance(value, str) else value for key, value in settings.items()}
-    run = api.run(Pairing("homerules", "grpo", "scratch"), typed, quiet=True, workspace=tmp_path)
-    assert run == "homerules_grpo_scratch-1"
-    runs = json.loads(coevo("runs", "--workspace", tmp_path, "--json").out)
-    assert [(row["run"], row["recipe"], row["status"]) for row in runs] == [(run, "homerules_grpo_scratch", "finished")]
-    assert api.resume(run, 2, quiet=True, workspace=tmp_path) == run
-    assert api.runs(workspace=tmp_path).loc[run, "iteration"] == 2
+def test_a_pairing_runs_and_is_shown_with_its_parts(tmp_path):
+    parts = ("--env", "homerules", "--method", "grpo", "--model", "scratch")
+    started = runs.coevo("run", *parts, *SMALL, "warmstart.steps=1", workspace=tmp_path)
+    assert started.returncode == 0, started.stderr
+    run = "homerules_grpo_scratch-1"
+    resumed = runs.coevo("resume", run, "--iterations", "2", workspace=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    found = api.runs(workspace=tmp_path).loc[run]
+    assert (found["recipe"], found["status"], found["iteration"]) == ("homerules_grpo_scratch", "finished", 2)
 
 
 def test_recipes_lists_the_rows_with_their_commands(coevo):
