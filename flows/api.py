@@ -137,8 +137,8 @@ def episodes(
     """
     import pandas as pd
 
-    from coevo.flows.history.episodes import COLUMNS, EpisodeFilter, episode_rows
     from coevo.flows.history.revision_reference import reading
+    from coevo.flows.history.stored_episodes import COLUMNS, EpisodeFilter, episode_rows
 
     with reading(reference, workspace_of(workspace)) as opened:
         rows = episode_rows(opened, EpisodeFilter(training, failed))

@@ -8,7 +8,8 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, with_option_groups, workspace_at
-from coevo.flows.history.episodes import (
+from coevo.flows.history.revision_reference import Reading, reading
+from coevo.flows.history.stored_episodes import (
     EpisodeFilter,
     episode_rows,
     export_episodes,
@@ -16,7 +17,6 @@ from coevo.flows.history.episodes import (
     stored_episodes,
     turn_rows,
 )
-from coevo.flows.history.revision_reference import Reading, reading
 from coevo.utilities.errors import CoevoError, unknown
 
 SHOWN = ("id", "kind", "instruction", "success", "reason", "lessons", "turns")

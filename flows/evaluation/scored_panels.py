@@ -11,8 +11,8 @@ from coevo.configs.load.load import validate
 from coevo.configs.run_config import RunConfig
 from coevo.flows.evaluation.method_table import ScoredPanel, TaskScore
 from coevo.flows.history import history
-from coevo.flows.history.episodes import stored_episodes
 from coevo.flows.history.revision_reference import WRITTEN, Reading, Reference, reading
+from coevo.flows.history.stored_episodes import stored_episodes
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 

@@ -1,4 +1,4 @@
-"""Whether the lessons that a task needs were in the bank, were found, and were read in a failed episode.
+"""Part of the lessons in a failed episode: not in the bank, not found, left out of the prompts, or not followed.
 
 A lesson fits if its text holds every word of a note that the task needs, as the environment words it
 (``Environment.needed``). A lesson that says the same in other words cannot be told from one that does not.

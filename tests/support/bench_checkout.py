@@ -3,12 +3,19 @@
 import json
 from pathlib import Path
 
+from support.adapted import call, one
+from support.completions import said
+
+from coevo.records.demonstration import Moment
+from coevo.records.draws import key
+
 STANDIN = Path(__file__).with_name("standin_bench")
 POLICIES = (
     "main_policy.md", "main_policy_solo.md", "tech_support_manual.md", "tech_support_workflow.md",
     "tech_support_workflow_solo.md",
 )  # fmt: skip
 TRAIN, TEST, SMALL = 12, 6, 8
+DONE = call("done")
 
 
 def checkout(folder, **changed):
@@ -71,3 +78,32 @@ def _domain(folder, name):
 def _written(folder, texts):
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
+
+
+def solved(env, task):
+    """Last step of the reference solution of a task."""
+    state, observation = env.start(task)
+    while True:
+        step = one(env, state, env.advise(state, Moment(task.instruction, (), (), observation), key()).action)
+        state, observation = step.state, step.observation
+        if step.done:
+            return step
+
+
+def every_task(env):
+    return [*env.sample(10**6, key(0)), *env.panel("solo", len(env.domain.splits["held-out"])).tasks]
+
+
+class Customer:
+    """Answers of a user's model: each message and call in its turn, then what ends the conversation."""
+
+    def __init__(self, *turns):
+        self.turns = turns
+
+    def __call__(self, request):
+        said_before = sum(each["role"] == "assistant" for each in request.body["messages"])
+        turn = self.turns[min(said_before, len(self.turns) - 1)]
+        if not isinstance(turn, tuple):
+            return said(turn) if isinstance(turn, str) else turn
+        function = {"name": turn[0], "arguments": json.dumps(turn[1])}
+        return said(None, tool_calls=[{"id": f"call-{said_before}", "type": "function", "function": function}])
