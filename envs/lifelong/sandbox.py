@@ -153,6 +153,9 @@ class Sandbox:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
+        # The process inside is killed just after its holder: until then it can still answer.
+        if self._process.poll() is not None:
+            raise SandboxError("the sandbox has ended")
         try:
             stdin.write(json.dumps(request).encode() + b"\n")
             stdin.flush()

@@ -242,6 +242,7 @@ def test_clocks_are_shown_as_one_day(sandbox):
 def test_a_sandbox_that_ended_is_named():
     with closing(Sandbox()) as sandbox:
         os.kill(sandbox.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, sandbox.pid, os.WEXITED | os.WNOWAIT)
         with pytest.raises(SandboxError, match="the sandbox has ended"):
             sandbox.run("echo")
 
