@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from coevo.memory.writers.writer import Edit, Evidence, Proposal, WriterPart
     from coevo.models.advantages import AdvantagePart
     from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes
-    from coevo.models.rewards import RewardPart
-    from coevo.models.rewards.rewards import Rewards
+    from coevo.models.rewards import RewardPart, Rewards
     from coevo.records.answer_form import (
         BlockForm,
         CallForm,
@@ -77,8 +76,7 @@ _HOME = {
     "coevo.memory.writers.writer": ("Edit", "Evidence", "Proposal", "WriterPart"),
     "coevo.models.advantages": ("AdvantagePart",),
     "coevo.models.advantages.trajectory": ("Advantages", "Trajectory", "of_episodes"),
-    "coevo.models.rewards": ("RewardPart",),
-    "coevo.models.rewards.rewards": ("Rewards",),
+    "coevo.models.rewards": ("RewardPart", "Rewards"),
     "coevo.records.writing": ("Question", "Reply"),
     "coevo.tasks.schedule": ("Phase", "SchedulePart"),
     "coevo.utilities.errors": ("CoevoError",),

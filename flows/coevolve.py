@@ -20,10 +20,9 @@ from coevo.tasks.publish.reporter import reporter
 from coevo.tasks.run.limit import RESERVE, Limit
 from coevo.tasks.run.open_run import open_session
 from coevo.tasks.session import Session
-from coevo.tasks.steps.bank_steps import admit, credit, judge, trial_is_over, weigh, write
-from coevo.tasks.steps.evaluate import evaluate, internalize
-from coevo.tasks.steps.gate import gate_advantages, gate_candidates, gate_episodes, gate_panels
-from coevo.tasks.steps.policy_steps import advantage, shape, update
+from coevo.tasks.steps.bank_steps import admit, credit, gate_candidates, judge, trial_is_over, weigh, write
+from coevo.tasks.steps.evaluate import evaluate, gate_panels, internalize
+from coevo.tasks.steps.policy_steps import advantage, gate_advantages, gate_episodes, shape, update
 from coevo.tasks.steps.retire import retire
 from coevo.tasks.steps.rollout import rollout, sample
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from coevo.lineage.revision.code_version import code_of_run
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import earlier
 from coevo.lineage.revision.sparse import is_sparse
@@ -30,7 +29,7 @@ from coevo.tasks.revision_artifacts import (
     write_episodes,
     write_held_out,
 )
-from coevo.tasks.run.approval import waiting, write_proposal
+from coevo.tasks.run.approval import write_proposal
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 from coevo.utilities.errors import CoevoError
@@ -79,15 +78,13 @@ def state(session: Session) -> dict[str, object]:
     return {
         "iteration": session.iteration,
         "fired": session.fired,
-        "config": config.model_dump(mode="json"),
-        "config_hash": config.digest(),
-        **code_of_run(config).state(),
+        **session.recorded,
         **({"weights": session.weights} if session.weights else {}),
         "accepted_change": session.accepted,
         "panels": {name: found.panel for name, found in session.pending.outcomes.items()},
         "outcomes": {name: found.solved for name, found in session.pending.outcomes.items()},
         "metrics": session.pending.metrics,
-        **waiting(session.config, session.pending.proposed),
+        **({} if config.approval.admission == "none" else {"waiting": session.pending.proposed is not None}),
     }
 
 

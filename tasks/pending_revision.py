@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from coevo.memory.admission.pending_admission import Pending
 from coevo.models.advantages.trajectory import Advantages
-from coevo.models.rewards.rewards import Rewards
+from coevo.models.rewards import Rewards
 from coevo.records.episode import Episode
 
 T = TypeVar("T")

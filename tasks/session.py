@@ -5,6 +5,7 @@ from time import perf_counter
 from typing import Protocol
 
 from coevo.configs.run_config import RunConfig
+from coevo.lineage.revision.code_version import code_of_run
 from coevo.memory.admission.pending_admission import Pending
 from coevo.memory.bank_state import BankState
 from coevo.memory.retrieval.index import Index
@@ -33,6 +34,11 @@ class Session:
 
     def __init__(self, config: RunConfig, parts: Parts, stores: Stores) -> None:
         self.config = config
+        self.recorded = {
+            "config": config.model_dump(mode="json"),
+            "config_hash": config.digest(),
+            **code_of_run(config).state(),
+        }
         self.parts = parts
         self.stores = stores
         self.iteration = 0

@@ -22,8 +22,7 @@ from coevo.records.draws import extend, key
 from coevo.records.episode import Completion, Episode
 from coevo.tasks.commit import commit, freeze
 from coevo.tasks.parts import Stores
-from coevo.tasks.play.attempt import Running
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Player, Running
 from coevo.tasks.publish.publisher import Publisher
 from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.assemble import assemble

@@ -19,7 +19,11 @@ EQUIVALENT = (
     ("*", "*slots=False*", "a class without slots holds the same values in more memory"),
     ("memory/exchange/exchange.py", "ROWS = *", "rows are read in portions of any size"),
     ("memory/admission/replay.py", "admitted=True,", "the verdict is replaced once its gain is known"),
-    ("configs/compositions/experience.py", '*type >= "skills"*', "no other type of writer comes later in the alphabet"),
+    (
+        "configs/compositions/bank_conflicts.py",
+        '*type >= "skills"*',
+        "no other type of writer comes later in the alphabet",
+    ),
     ("models/losses/vocabulary.py", "*logits.gather(+1,*", "the last dimension of two is dimension 1"),
     (
         "memory/bank/compaction.py",
@@ -28,7 +32,7 @@ EQUIVALENT = (
     ),
     ("memory/exchange/exchange.py", "longest = *as_py() or *", "no length of an empty batch exceeds the limit"),
     ("memory/similarity.py", "BUCKETS = *", "the bound holds for any number of buckets"),
-    ("memory/catalogue.py", "grown = *", "an array that grows in other steps holds the same values"),
+    ("memory/library.py", "grown = *", "an array that grows in other steps holds the same values"),
     ("records/draws.py", "*drawn, strict=False*", "the array is made with one row per key"),
     ("memory/similarity.py", "ROUNDING = *", "the bound is loosened further, and the exact comparison follows"),
     ("memory/bank/compaction.py", "*rows.slice(0, -1)*", "a slice of negative length is empty, as one of length 0"),

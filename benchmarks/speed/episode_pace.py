@@ -24,8 +24,7 @@ from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.policy import build, save
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Panel, Task
-from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player
 
 EPISODES, TURNS = 128, 20
 USUAL, SLOW, SHARE = 0.3, 10.0, 0.02

@@ -19,8 +19,7 @@ from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import Policy, build, load
 from coevo.records.draws import extend, key
 from coevo.records.episode import Completion, Episode
-from coevo.tasks.play.attempt import Attempt, Running
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player, Running
 from coevo.tasks.play.retrieve import recall
 from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.assemble import player_of

@@ -23,7 +23,7 @@ from coevo.records.demonstration import Answer
 from coevo.records.draws import key
 from coevo.records.episode import Completion
 from coevo.records.task import Task
-from coevo.tasks.play.attempt import Attempt, Running
+from coevo.tasks.play.play import Attempt, Running
 
 Style = Literal["conversation", "chat"]
 STYLES: tuple[Style, ...] = ("conversation", "chat")

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Self
 from coevo.configs.env import HomeRulesConfig
 from coevo.envs.base import Environment, Guide, Probe, Revealed, Step
 from coevo.envs.homerules import house_demonstrations, house_expert, house_lessons, house_tasks, panels, rules
-from coevo.envs.homerules.house_state import HouseState, begin, observe
+from coevo.envs.homerules.rules import HouseState, begin, observe
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key, extend
 from coevo.records.entry import Entry

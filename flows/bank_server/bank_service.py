@@ -1,8 +1,10 @@
 """Requests to a bank, checked and carried out within what their token opens."""
 
+import asyncio
 import sys
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,13 +16,59 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from coevo.flows.bank_server.bank_tokens import Grant
-from coevo.flows.bank_server.fair_thread import FairThread
 from coevo.memory.validate import shortened
 from coevo.tasks.bank_alone.bank_reader import MAX_RESULTS
 from coevo.tasks.bank_alone.bank_store import BankFullError, BusyError, DirectoryError, WaitingQuota
 from coevo.tasks.bank_alone.chat_trajectory import ChatTrajectory
 from coevo.tasks.bank_alone.standalone_bank import open_bank
 from coevo.utilities.errors import CoevoError
+
+T = TypeVar("T")
+
+
+class FairThread:
+    """One thread. Clients take turns, each with its own work in order; for one event loop.
+
+    Args:
+        name: name of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._thread = ThreadPoolExecutor(1, name)
+        self._waiting: OrderedDict[Hashable, deque[tuple[Callable[[], Any], asyncio.Future[Any]]]] = OrderedDict()
+        self._is_busy = False
+
+    async def run(self, client: Hashable, act: Callable[[], T]) -> T:
+        """Do something for a client in the thread, and return its result or raise its error."""
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(client, deque()).append((act, done))
+        if not self._is_busy:
+            self._is_busy = True
+            asyncio.ensure_future(self._work())  # noqa: RUF006  (it ends with the work, which others wait for)
+        return await done
+
+    def close(self) -> None:
+        """End the thread, after what it is doing."""
+        self._thread.shutdown()
+
+    async def _work(self) -> None:
+        while self._waiting:
+            client, acts = self._waiting.popitem(last=False)
+            act, done = acts.popleft()
+            if acts:
+                self._waiting[client] = acts
+            if done.cancelled():
+                continue
+            try:
+                result = await asyncio.get_running_loop().run_in_executor(self._thread, act)
+            except BaseException as error:  # noqa: BLE001  (its client gets it, and the next one has its turn)
+                if not done.cancelled():
+                    done.set_exception(error)
+            else:
+                if not done.cancelled():
+                    done.set_result(result)
+        self._is_busy = False
+
 
 MAX_QUERY_CHARS = 20_000
 """Most characters of a query."""
@@ -39,7 +87,6 @@ POLL_INTERVAL_S = 0.05
 BUSY = 503
 """Status of a request that may be sent again, since other changes come first or the bank is full."""
 FAILED = "the bank failed: see the server's log"
-T = TypeVar("T")
 BankClient = tuple[tuple[str, str], ...]
 """Names of a token, which its client is known by."""
 

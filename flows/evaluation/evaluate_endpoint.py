@@ -23,8 +23,7 @@ from coevo.records.demonstration import Answer, PastTurn
 from coevo.records.episode import Completion
 from coevo.records.inert import visible
 from coevo.tasks.iteration.held_out import play_panel
-from coevo.tasks.play.attempt import OVERLONG, Running
-from coevo.tasks.play.play import Playing
+from coevo.tasks.play.play import OVERLONG, Playing, Running
 from coevo.tasks.play.retrieve import NOTHING
 from coevo.tasks.publish.reporter import in_stage
 from coevo.tasks.run.weight_digests import check_weights

@@ -40,8 +40,7 @@ from coevo.records.draws import extend, key, seed_of
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Panel, Task
-from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.play import Playing
+from coevo.tasks.play.play import Attempt, Playing
 from coevo.tasks.play.retrieve import NOTHING, Experience, Retrieved
 from coevo.tasks.publish.reporter import counting, in_stage
 from coevo.tasks.run.assemble import open_engine, player_with

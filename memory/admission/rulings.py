@@ -1,8 +1,6 @@
 """Retirement of entries by a person: its record, and the ids that may not enter again automatically."""
 
-from collections.abc import Iterable, Set
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from coevo.memory.bank.bank import BankView
 from coevo.memory.bank.change import Ruling
@@ -10,9 +8,6 @@ from coevo.memory.validate import shortened
 from coevo.records.entry import Entry, entry_id
 from coevo.records.inert import flaw
 from coevo.utilities.errors import CoevoError
-
-if TYPE_CHECKING:  # writers load more than a reader of rulings needs
-    from coevo.memory.writers.writer import Proposal
 
 RETIRED = "retired"
 """Outcome of a ruling by which a person retired an entry."""
@@ -46,11 +41,6 @@ def barred(bank: BankView) -> frozenset[str]:
     named = reasons(bank.operations())
     gone = [entry for entry in bank.entries() if entry.id in named and not entry.active] if named else []
     return frozenset(name for entry in gone for name in (entry.id, entry_id(entry.scope, entry.strategy)))
-
-
-def allowed(proposal: "Proposal", barred: Set[str]) -> "Proposal":
-    """Return the proposal without candidates that a person has retired."""
-    return replace(proposal, entries=tuple(entry for entry in proposal.entries if entry.id not in barred))
 
 
 def _checked(option: str, text: str, most: int) -> str:

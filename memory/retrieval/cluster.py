@@ -6,8 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from coevo.configs.bank.retrieval_config import ClusterRetrievalConfig
-from coevo.memory.catalogue import PerEntry
-from coevo.memory.library import Library
+from coevo.memory.library import Library, PerEntry
 from coevo.memory.retrieval.scorer import NEVER, BankQuery, Score
 from coevo.memory.similarity import SimilarityIndex
 from coevo.records.arrays import Floats, Indices

@@ -11,8 +11,7 @@ from coevo.configs.bank.retrieval_config import (
     EmbeddingSimilarity,
     TfidfEmbeddingConfig,
 )
-from coevo.memory.catalogue import PerEntry
-from coevo.memory.library import Library
+from coevo.memory.library import Library, PerEntry
 from coevo.memory.retrieval.encoder import Encoder, encoder_of
 from coevo.memory.retrieval.scorer import NEVER, BankQuery, Score
 from coevo.records.arrays import Floats, Indices

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, ClusterRetrievalConfig
-from coevo.memory.catalogue import Catalogue
 from coevo.memory.clusters import Clusters
-from coevo.memory.library import Library
+from coevo.memory.library import Catalogue, Library
 from coevo.memory.retrieval.scorer import ANY, NEVER, NOWHERE, BankQuery, BestScore, Score, Scorer, scorer_of, top
 from coevo.memory.stats import Stats
 from coevo.memory.text import terms

@@ -9,8 +9,7 @@ from itertools import count, filterfalse
 import numpy as np
 import numpy.typing as npt
 
-from coevo.memory.catalogue import Column
-from coevo.memory.library import Library
+from coevo.memory.library import Column, Library
 from coevo.memory.retrieval.segment import Segment, invert, positions
 from coevo.memory.text import terms
 from coevo.records.arrays import Indices, ShortIntegers

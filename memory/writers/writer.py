@@ -1,10 +1,10 @@
 """Writers: from the episodes since its last firing, and what the bank holds, a writer proposes changes."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from coevo.configs.bank.writer import AnyWriterConfig, OutsideWriterConfig
 from coevo.configs.outside_part import Part, build
@@ -136,6 +136,10 @@ class Proposal:
     counts: dict[str, float] = field(default_factory=dict)
     rejects: tuple[Reject, ...] = ()
     writer_answers: tuple[WriterAnswer, ...] = ()
+
+    def without(self, barred: Set[str]) -> Self:
+        """The same without candidates of these ids."""
+        return replace(self, entries=tuple(entry for entry in self.entries if entry.id not in barred))
 
 
 class Writer(Protocol):

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coevo.configs.update.advantage_config import GaeConfig
-from coevo.models.advantages.groups import varies
-from coevo.models.advantages.trajectory import Advantages, Trajectory, rounding
+from coevo.models.advantages.trajectory import Advantages, Trajectory, rounding, varies
 from coevo.records.arrays import Floats
 
 

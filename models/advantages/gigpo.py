@@ -9,8 +9,16 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from coevo.configs.update.advantage_config import GigpoConfig
-from coevo.models.advantages.groups import centred, normalised, used_rows, zero_variance
-from coevo.models.advantages.trajectory import Advantages, Trajectory, roundings, totals
+from coevo.models.advantages.trajectory import (
+    Advantages,
+    Trajectory,
+    centred,
+    normalised,
+    roundings,
+    totals,
+    used_rows,
+    zero_variance,
+)
 from coevo.records.arrays import Floats
 from coevo.utilities.errors import CoevoError
 

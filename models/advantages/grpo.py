@@ -3,8 +3,15 @@
 from collections.abc import Sequence
 
 from coevo.configs.update.advantage_config import GrpoConfig
-from coevo.models.advantages.groups import normalised, used_rows
-from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, roundings, totals
+from coevo.models.advantages.trajectory import (
+    Advantages,
+    Trajectory,
+    normalised,
+    of_episodes,
+    roundings,
+    totals,
+    used_rows,
+)
 
 
 def advantages(trajectories: Sequence[Trajectory], config: GrpoConfig) -> Advantages:

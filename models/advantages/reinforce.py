@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from coevo.configs.update.advantage_config import ReinforceConfig
-from coevo.models.advantages.groups import centred
-from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, roundings, totals
+from coevo.models.advantages.trajectory import Advantages, Trajectory, centred, of_episodes, roundings, totals
 
 
 def advantages(trajectories: Sequence[Trajectory], config: ReinforceConfig) -> Advantages:

@@ -5,8 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from coevo.configs.update.advantage_config import RlooConfig
-from coevo.models.advantages.groups import centred, members, used_rows
-from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, roundings, totals
+from coevo.models.advantages.trajectory import (
+    Advantages,
+    Trajectory,
+    centred,
+    members,
+    of_episodes,
+    roundings,
+    totals,
+    used_rows,
+)
 
 
 def advantages(trajectories: Sequence[Trajectory], config: RlooConfig) -> Advantages:

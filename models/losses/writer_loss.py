@@ -7,7 +7,7 @@ import torch
 
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update_config import WriterUpdateConfig
-from coevo.models.advantages.groups import varies
+from coevo.models.advantages.trajectory import varies
 from coevo.models.losses.policy_loss import Completions, Loss, LossOutput, policy_loss
 from coevo.records.writing import Rewarded
 

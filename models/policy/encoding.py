@@ -10,6 +10,7 @@ import json
 import re
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, product
 from typing import Any
@@ -23,6 +24,7 @@ from coevo.utilities.errors import CoevoError
 
 PromptPart = int | str
 """Id of a control token, or plain text."""
+Trim = Callable[[str], str]
 _CACHED = 1024
 """Maximum characters of a text or line whose token ids are kept for its next use."""
 MAX_PIECE_CHARS = 256
@@ -156,3 +158,28 @@ def _pieces(tokenizer: Tokenizer, *lines: str) -> bool:
 def _is_dark(character: str) -> bool:
     """True for a character that is neither a blank nor a control character."""
     return character.isprintable() and bool(character.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Text of a template with places for contents.
+
+    Attributes:
+        fixed: text before, between and after the contents.
+        trims: change to the blanks of each content.
+    """
+
+    fixed: tuple[str, ...]
+    trims: tuple[Trim, ...]
+
+    def parts(self, encoder: TemplateEncoder, contents: Sequence[str]) -> list[PromptPart]:
+        """The piece with its contents, split at the control tokens of the template."""
+        parts = list(encoder.split(self.fixed[0]))
+        for trim, content, text in zip(self.trims, contents, self.fixed[1:], strict=True):
+            parts += [trim(content), *encoder.split(text)]
+        return parts
+
+    def text(self, contents: Sequence[str]) -> str:
+        """The piece with its contents."""
+        trimmed = (trim(content) for trim, content in zip(self.trims, contents, strict=True))
+        return self.fixed[0] + "".join(map(str.__add__, trimmed, self.fixed[1:]))

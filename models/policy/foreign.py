@@ -183,13 +183,6 @@ def absent(path: str, setting: str = "policy.path") -> CoevoError:
     )
 
 
-def weights_at(path: Path) -> Path:
-    """A policy's file of weights. Raises ``CoevoError`` if it is not there."""
-    if not path.is_file():
-        raise CoevoError(f"{path}: no such weights; name a directory with a policy")
-    return path
-
-
 def settings_of(file: Path) -> dict[str, Any]:
     """Read a model's settings or index; empty if there is none. Raises ``CoevoError`` if large or no JSON object."""
     if not file.is_file():

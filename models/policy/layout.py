@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from coevo.models.policy.encoding import PromptPart, TemplateEncoder
+from coevo.models.policy.encoding import Piece, TemplateEncoder, Trim
 from coevo.models.policy.template import refused, render
 from coevo.models.policy.tokenizers import Guess
 from coevo.utilities.errors import CoevoError
@@ -26,7 +26,6 @@ THOUGHTS = ("<think>\nso\n</think>\n\ngo", "so\n</think>\n\ngo")
 """Answers with a thought; the template itself may have written its beginning."""
 Write = Callable[[Sequence[str]], str]
 """Function that renders messages with these contents, in order."""
-Trim = Callable[[str], str]
 TRIMS: tuple[Trim, ...] = (str, str.strip, str.lstrip, str.rstrip)
 """Changes that templates make to the blanks of a content."""
 BEFORE, BEHIND = "\n ", " \t"
@@ -37,31 +36,6 @@ TRIM_OF: dict[tuple[bool, bool], Trim] = {
 """Change to the blanks of a content, by whether it keeps those before and those behind it."""
 PROBES = ("a", "Go on: x = {{ y }}; {% z %}", "<b>two\n\nlines</b> \u00e9\u4e16\U0001f600", "x\n\n<tool_response>y")
 """Contents that a piece must write as its template does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Text of a template with places for contents.
-
-    Attributes:
-        fixed: text before, between and after the contents.
-        trims: change to the blanks of each content.
-    """
-
-    fixed: tuple[str, ...]
-    trims: tuple[Trim, ...]
-
-    def parts(self, encoder: TemplateEncoder, contents: Sequence[str]) -> list[PromptPart]:
-        """The piece with its contents, split at the control tokens of the template."""
-        parts = list(encoder.split(self.fixed[0]))
-        for trim, content, text in zip(self.trims, contents, self.fixed[1:], strict=True):
-            parts += [trim(content), *encoder.split(text)]
-        return parts
-
-    def text(self, contents: Sequence[str]) -> str:
-        """The piece with its contents."""
-        trimmed = (trim(content) for trim, content in zip(self.trims, contents, strict=True))
-        return self.fixed[0] + "".join(map(str.__add__, trimmed, self.fixed[1:]))
 
 
 class Deviation(StrEnum):

@@ -18,8 +18,8 @@ from coevo.models.answers.calls import calls
 from coevo.models.answers.forms import FORMS
 from coevo.models.answers.thinking import opens_thinking, without_thinking
 from coevo.models.policy.context import TOOLS
-from coevo.models.policy.encoding import TemplateEncoder
-from coevo.models.policy.layout import Conversation, Layout, Piece
+from coevo.models.policy.encoding import Piece, TemplateEncoder
+from coevo.models.policy.layout import Conversation, Layout
 from coevo.models.policy.template import render
 from coevo.records.answer_faults import Fault
 from coevo.records.demonstration import Answer

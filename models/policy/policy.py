@@ -53,7 +53,6 @@ from coevo.models.policy.foreign import (
     check_weights,
     folder_of,
     named_base,
-    weights_at,
 )
 from coevo.models.policy.stored import check_stored, saved_shapes
 from coevo.models.policy.tokenizers import check_promptable, word_tokenizer
@@ -247,6 +246,13 @@ def load_weights(policy: Policy, directory: Path) -> None:
         fits = False
     if not fits:
         raise CoevoError(f"{path}: its weights do not fit the policy; load a policy of the same architecture")
+
+
+def weights_at(path: Path) -> Path:
+    """A policy's file of weights. Raises ``CoevoError`` if it is not there."""
+    if not path.is_file():
+        raise CoevoError(f"{path}: no such weights; name a directory with a policy")
+    return path
 
 
 def base_of(directory: Path) -> str:

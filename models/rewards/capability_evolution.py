@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from coevo.configs.update.reward_config import CapabilityEvolutionConfig
+from coevo.models.rewards import Rewards
 from coevo.models.rewards.evolution import composite, evolve
-from coevo.models.rewards.rewards import Rewards
 from coevo.records.arrays import Floats
 from coevo.records.episode import Episode
 from coevo.utilities.errors import CoevoError

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from coevo.configs.update.reward_config import DiscountedConfig
-from coevo.models.rewards.rewards import Rewards, discounting, extrinsic_turns, spread
+from coevo.models.rewards import Rewards, discounting, extrinsic_turns, spread
 from coevo.records.arrays import Floats
 from coevo.records.episode import Episode
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coevo.models.advantages.trajectory import TOLERANCE
-from coevo.models.rewards.rewards import Rewards, discounting, spread
+from coevo.models.rewards import Rewards, discounting, spread
 from coevo.records.arrays import Floats
 from coevo.records.episode import Episode
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from coevo.configs.update.reward_config import ExtrinsicConfig
-from coevo.models.rewards.rewards import Rewards, extrinsic_turns
+from coevo.models.rewards import Rewards, extrinsic_turns
 from coevo.records.arrays import Floats
 from coevo.records.episode import Episode
 

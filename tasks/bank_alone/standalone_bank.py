@@ -27,8 +27,7 @@ from coevo.tasks.bank_alone.new_lesson import LessonText, ScopeName, read_lesson
 from coevo.utilities.errors import CoevoError, counted, unknown
 
 if TYPE_CHECKING:
-    from coevo.tasks.bank_alone.bank_judge import BankJudge, ReplayFunction
-    from coevo.tasks.bank_alone.bank_writing import LessonWriter, WriterReport
+    from coevo.tasks.bank_alone.bank_growth import BankJudge, LessonWriter, ReplayFunction, WriterReport
 
 RETRIEVALS: dict[str, type[TfidfConfig | Bm25Config | EmbeddingConfig | TfidfEmbeddingConfig]] = {
     "tfidf": TfidfConfig,
@@ -187,7 +186,7 @@ class StandaloneBank(BankReader):
         ones leave; their measurements stay.
 
         Args:
-            replay: plays tasks, see ``coevo.tasks.bank_alone.bank_judge.ReplayFunction``. It must not change the
+            replay: plays tasks, see ``coevo.tasks.bank_alone.bank_growth.ReplayFunction``. It must not change the
                 bank.
             replays: most draws a candidate and side, 1 to 1000; one that has entered is played no further.
             confidence: level of the bound, above 0.5 and below 1.
@@ -299,7 +298,7 @@ class StandaloneBank(BankReader):
             CoevoError: writer or lessons are not acceptable, no question was answered, too many candidates would wait,
                 or another process writes; all trajectories wait as before.
         """
-        from coevo.tasks.bank_alone.bank_writing import WriterReport, forget_answers, written
+        from coevo.tasks.bank_alone.bank_growth import WriterReport, forget_answers, written
 
         with self._store.alone():
             waiting = self.trajectories()
@@ -362,7 +361,7 @@ class StandaloneBank(BankReader):
 
 def _judge(replay: "ReplayFunction", replays: int, confidence: float, rewards: tuple[float, float]) -> "BankJudge":
     # Readers need no admission, and its import takes a while.
-    from coevo.tasks.bank_alone.bank_judge import BankJudge
+    from coevo.tasks.bank_alone.bank_growth import BankJudge
 
     return BankJudge(replay, replays, confidence, rewards)
 

@@ -16,7 +16,7 @@ from coevo.envs.failures import EpisodeFailure, EpisodeLostError, attempted, sou
 from coevo.envs.verbs import verbs_of
 from coevo.models.answers.forms import format_of
 from coevo.models.answers.read import Reader, check_parser
-from coevo.models.rewards.rewards import unrewarded
+from coevo.models.rewards import unrewarded
 from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, extend, key
 from coevo.records.task import Task

@@ -33,7 +33,7 @@ from coevo.tasks.gateway.session_tree import (
     history_ids,
     path_to,
 )
-from coevo.tasks.play.attempt import overlong
+from coevo.tasks.play.play import overlong
 from coevo.tasks.play.retrieve import recall
 from coevo.utilities.errors import CoevoError
 

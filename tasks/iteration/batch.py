@@ -27,7 +27,7 @@ from coevo.records.metric_names import CUT
 from coevo.records.task import Task
 from coevo.tasks.iteration.paired_replay import in_force
 from coevo.tasks.pending_revision import PlayedBatch, Position
-from coevo.tasks.play.attempt import Attempt
+from coevo.tasks.play.play import Attempt
 from coevo.tasks.play.retrieve import NOTHING, Experience, Retrieved, assign_clusters, link_answers, sees
 from coevo.tasks.play.treatment_groups import TaskBatch, TreatmentGroups
 from coevo.tasks.play.vectorised_environments import RolloutPlan

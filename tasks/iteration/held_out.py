@@ -12,8 +12,7 @@ from coevo.records.episode import Episode
 from coevo.records.task import Panel
 from coevo.tasks.gates.episodes import EpisodeLimits
 from coevo.tasks.pending_revision import Position
-from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.play import Playing
+from coevo.tasks.play.play import Attempt, Playing
 from coevo.tasks.play.retrieve import Experience
 from coevo.tasks.session import Session
 

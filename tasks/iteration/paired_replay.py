@@ -12,8 +12,8 @@ from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Task
 from coevo.tasks.pending_revision import cost
-from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.episode_metrics import check_losses, loss_counts, report_losses
+from coevo.tasks.play.play import Attempt
 from coevo.tasks.session import Session
 
 MOST_READERS = 4

@@ -17,7 +17,7 @@ from coevo.records.draws import Key, extend, key
 from coevo.records.entry import Entry
 from coevo.records.episode import Completion
 from coevo.tasks.package.package import Package
-from coevo.tasks.play.attempt import OVERLONG, overlong
+from coevo.tasks.play.play import OVERLONG, overlong
 from coevo.tasks.play.retrieve import Experience, Lacking, recall
 
 

@@ -20,8 +20,7 @@ from coevo.memory.writers.writer import Ask, Evidence, Writer
 from coevo.records.draws import extend, key
 from coevo.records.episode import Episode, played
 from coevo.records.task import Panel, key_by
-from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player
 from coevo.tasks.play.retrieve import NOTHING, Experience, assign_clusters, is_shown, recall
 
 

@@ -23,8 +23,7 @@ from coevo.envs.failures import EpisodeFailure
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.draws import Key, extend
 from coevo.records.episode import Episode, Turn
-from coevo.tasks.play.attempt import Attempt, Running
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player, Running
 from coevo.utilities.errors import CoevoError
 
 DrawAttempt = Callable[[int, int], Attempt]

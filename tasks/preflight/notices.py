@@ -9,11 +9,11 @@ from typing import Any
 from coevo.configs.bank.admission_config import notice
 from coevo.configs.bank.writer import ModelContrastConfig, OutsideWriterConfig, QuoteContrastConfig, asked_model
 from coevo.configs.base import MAX_TOKENS
+from coevo.configs.compositions import unused
 from coevo.configs.policy_config import PretrainedPolicyConfig
 from coevo.configs.rollout.rollout_config import COLD
 from coevo.configs.run_config import RunConfig
 from coevo.configs.threads import usable_cores
-from coevo.configs.unused import unused
 from coevo.envs.base import Environment
 from coevo.envs.failures import EpisodeFailure, attempted
 from coevo.envs.registry import make
@@ -23,7 +23,7 @@ from coevo.memory.writers.writer import Evidence, writer_of
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.ends import CARD, deviating_marks, ignored
 from coevo.models.policy.tokenizers import tokenizer_of
-from coevo.models.rewards.rewards import unrewarded
+from coevo.models.rewards import unrewarded
 from coevo.records.draws import extend, key
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode

@@ -9,7 +9,6 @@ so is observed, and no part of the state: it changes nothing that follows.
 from dataclasses import dataclass
 from pathlib import Path
 
-from coevo.configs.run_config import RunConfig
 from coevo.lineage.atomic_files import write_atomically
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
@@ -42,11 +41,6 @@ class Vote:
 FOLDER = "proposal"
 """Name of the artifact; it stays after the decision, which names its content."""
 FILE = "proposal.json"
-
-
-def waiting(config: RunConfig, proposed: Pending | None) -> dict[str, object]:
-    """Field ``waiting`` of the state; none in a run without approval."""
-    return {} if config.approval.admission == "none" else {"waiting": proposed is not None}
 
 
 def write_proposal(pending: Pending, staging: Path) -> None:

@@ -32,8 +32,8 @@ from coevo.records.entry import Entry, entry_id
 from coevo.records.episode import played
 from coevo.records.task import Task, key_by
 from coevo.tasks.gates.environment_data import check_demonstrations
-from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.episode_metrics import check_losses
+from coevo.tasks.play.play import Attempt
 from coevo.tasks.publish.reporter import Reporter, in_stage
 from coevo.tasks.run.assemble import player_of
 from coevo.tasks.run.weight_digests import tables

@@ -15,12 +15,12 @@ from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.bank.writer import OutsideWriterConfig
 from coevo.memory.admission.admission import Decision, Trial
 from coevo.memory.admission.pending_admission import Pending, changes_anything, takes_anything
-from coevo.memory.admission.rulings import allowed
 from coevo.memory.source_tasks import SourceTask
 from coevo.memory.stats import FROM, RetrievalCounts, retrieval_counts, retrieved
 from coevo.memory.writers.writer import Evidence, Proposal
 from coevo.records.episode import Episode
 from coevo.records.metric_names import UNREAD, UNSHOWN, UNTAKEN, UNWRITTEN
+from coevo.tasks.gates.entries import check_candidates, check_edits
 from coevo.tasks.iteration.batch import trial_config
 from coevo.tasks.iteration.paired_replay import replay
 from coevo.tasks.pending_revision import Result, apart
@@ -191,7 +191,7 @@ def judge(session: Session, proposal: Proposal) -> Result[Decision]:
     admission, library = session.parts.admission, session.bank.library()
     assert admission is not None
     spent: Counter[str] = Counter()
-    candidates = allowed(proposal, library.admission.barred)
+    candidates = proposal.without(library.admission.barred)
     config = session.config.bank
     replays = partial(replay, session, spent) if config is not None and config.admission.needs_replay else _unstated
     decision = admission.decide(candidates, library, replays, session.pending.revision)
@@ -257,3 +257,12 @@ def trial_is_over(session: Session) -> bool:
         and session.due.commit()
         and any(trial.iterations >= config.iterations for trial in session.bank.trials)
     )
+
+
+@stage("gate candidates")
+def gate_candidates(session: Session, proposal: Proposal) -> None:
+    """Hold back candidates that say nothing, say too much, or stem from an evaluation, and operations that do."""
+    if proposal.entries:
+        check_candidates(proposal.entries, session.stores.paths.quarantine)
+    if proposal.edits:
+        check_edits(proposal.edits, session.stores.paths.quarantine)

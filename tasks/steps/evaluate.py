@@ -22,6 +22,7 @@ from coevo.records.episode import Episode, stored_bytes
 from coevo.records.failure_reasons import failure_reason
 from coevo.records.intervals import paired
 from coevo.records.task import Panel, Task
+from coevo.tasks.gates.environment_data import check_panel
 from coevo.tasks.iteration.held_out import panel_of, play_panel
 from coevo.tasks.iteration.reflect import panel_reflections
 from coevo.tasks.iteration.retrieval_quality import retrieval_quality
@@ -228,3 +229,10 @@ def _play(session: Session, panel: Panel, arm: str, seen: Experience) -> Sequenc
 
 def _success(episode: Episode) -> float:
     return math.nan if episode.lost else float(episode.success)
+
+
+@stage("gate panels")
+def gate_panels(session: Session) -> None:
+    """Hold back a held-out panel that is due and is not what it should be."""
+    for name in session.due.panels():
+        check_panel(panel_of(session, name), session.stores.paths.quarantine)

@@ -14,16 +14,16 @@ from coevo.configs.update.advantage_config import AdvantageConfig, GigpoConfig
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.advantages import estimate
-from coevo.models.advantages.groups import zero_variance
-from coevo.models.advantages.trajectory import Trajectory, roundings, totals
+from coevo.models.advantages.trajectory import Advantages, Trajectory, roundings, totals, zero_variance
 from coevo.models.losses.policy_loss import kl_penalties
 from coevo.models.losses.writer_loss import advantages
-from coevo.models.rewards import reward
-from coevo.models.rewards.rewards import Rewards
+from coevo.models.rewards import Rewards, reward
 from coevo.models.trainer.samples import write_answers, write_samples, write_turns
 from coevo.records.arrays import Floats
 from coevo.records.episode import Episode, Turn
 from coevo.records.metric_names import STREAK
+from coevo.tasks.gates.episodes import check_advantages, check_episodes
+from coevo.tasks.iteration.held_out import limits_at
 from coevo.tasks.iteration.prefetch import check_fresh, playing_ahead
 from coevo.tasks.iteration.reflect import reflected
 from coevo.tasks.pending_revision import Result, Shaped, Targets
@@ -257,3 +257,15 @@ def _name(name: str) -> str:
         if name.startswith(f"{part}_"):
             return f"policy/{part}/{name.removeprefix(f'{part}_')}"
     return f"policy/update/{name}"
+
+
+@stage("gate episodes")
+def gate_episodes(session: Session, episodes: Sequence[Episode]) -> None:
+    """Hold back episodes that are not whole groups of training episodes within their limits."""
+    check_episodes(episodes, limits_at(session, session.here), session.stores.paths.quarantine)
+
+
+@stage("gate advantages")
+def gate_advantages(session: Session, episodes: Sequence[Episode], advantages: Advantages) -> None:
+    """Hold back advantages that are not finite, or not centred where the estimator centres them."""
+    check_advantages(episodes, advantages, session.stores.paths.quarantine)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from coevo.models.rewards.rewards import unrewarded
+from coevo.models.rewards import unrewarded
 from coevo.records.episode import Episode, played
 from coevo.records.metric_names import UNREWARDED
 from coevo.tasks.iteration.batch import measured, play, play_vectorised, tasks_of, treatment_groups, with_revisited

@@ -2,8 +2,8 @@
 
 import pytest
 
+from coevo.configs.compositions import unused
 from coevo.configs.load.load import load_recipe, names
-from coevo.configs.unused import unused
 
 COEVO = "homerules-coevo-rl"
 POLICY, TRAINED, WRITER = (

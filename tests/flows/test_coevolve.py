@@ -31,7 +31,7 @@ def test_what_came_of_a_batch_dies_where_the_batch_fails_its_gate_late(tmp_path,
         def run():
             iterate(session, committer)
 
-        monkeypatch.setattr("coevo.tasks.steps.gate.check_episodes", late)
+        monkeypatch.setattr("coevo.tasks.steps.policy_steps.check_episodes", late)
         committer = Committer(session)
         with (
             temporary_settings({PREFECT_API_URL: prefect_url, PREFECT_LOGGING_LEVEL: "CRITICAL"}),

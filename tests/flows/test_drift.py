@@ -22,7 +22,7 @@ from coevo.tasks.iteration.held_out import limits_at
 from coevo.tasks.iteration.paired_replay import MOST_READERS, readers, source_tasks
 from coevo.tasks.pending_revision import Position
 from coevo.tasks.steps.bank_steps import judge, write
-from coevo.tasks.steps.gate import gate_episodes
+from coevo.tasks.steps.policy_steps import gate_episodes
 
 SETTINGS = [
     "warmstart=null", "env.drift=2", "env.houses=2", "rollout.tasks=4", "rollout.group_size=2", "iterations=6",

@@ -17,10 +17,9 @@ from coevo.tasks.parts import Parts, Stores
 from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.open_run import position
 from coevo.tasks.session import Session
-from coevo.tasks.steps.bank_steps import admit, credit, judge, trial_is_over, weigh, write
+from coevo.tasks.steps.bank_steps import admit, credit, gate_candidates, judge, trial_is_over, weigh, write
 from coevo.tasks.steps.evaluate import evaluate
-from coevo.tasks.steps.gate import gate_candidates, gate_episodes
-from coevo.tasks.steps.policy_steps import shape
+from coevo.tasks.steps.policy_steps import gate_episodes, shape
 from coevo.tasks.steps.retire import retire
 from coevo.tasks.steps.rollout import rollout, sample
 

@@ -20,8 +20,7 @@ from coevo.memory.retrieval.scorer import SCORERS
 from coevo.memory.writers.writer import WRITERS
 from coevo.models.advantages import ADVANTAGES
 from coevo.models.advantages.trajectory import Advantages
-from coevo.models.rewards import REWARDS
-from coevo.models.rewards.rewards import Rewards
+from coevo.models.rewards import REWARDS, Rewards
 from coevo.tasks.schedule import SCHEDULES, Phase
 from coevo.utilities.errors import ConfigError
 from coevo.utilities.part_registry import Registry, part_fault

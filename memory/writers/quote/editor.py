@@ -5,8 +5,7 @@ from functools import lru_cache
 
 from coevo.configs.bank.writer import QuoteEditorConfig
 from coevo.memory.edit_operations import Operation
-from coevo.memory.evidence.contrasts import contrasts
-from coevo.memory.evidence.feedback_lessons import lessons
+from coevo.memory.evidence.contrasts import contrasts, lessons
 from coevo.memory.library import Library
 from coevo.memory.text import content_words, terms, words
 from coevo.memory.writers.writer import Edit, Evidence, Proposal

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from coevo.configs.bank.writer import QuoteExtremesConfig
-from coevo.memory.evidence.feedback_lessons import lessons
+from coevo.memory.evidence.contrasts import lessons
 from coevo.memory.evidence.reward_extremes import best, foremost, level, partition, was_ended, worst
 from coevo.memory.writers.writer import Evidence, Proposal, worth
 from coevo.records.entry import Entry, rescoped

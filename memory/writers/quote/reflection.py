@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from coevo.configs.bank.writer import QuoteReflectionConfig
-from coevo.memory.evidence.contrasts import pivot
-from coevo.memory.evidence.feedback_lessons import lessons
+from coevo.memory.evidence.contrasts import lessons, pivot
 from coevo.memory.evidence.references import References, reference_of
 from coevo.memory.evidence.reflections import Reflected, Reflection, Subtask, figures, parse, write
 from coevo.memory.text import clean, content_words, words

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from coevo.configs.bank.writer import QuoteSkillsConfig
-from coevo.memory.evidence.feedback_lessons import lessons
+from coevo.memory.evidence.contrasts import lessons
 from coevo.memory.library import Library
 from coevo.memory.writers.writer import Evidence, Proposal
 from coevo.records.entry import Entry, also_from, rescoped, wording

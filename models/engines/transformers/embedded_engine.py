@@ -18,10 +18,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from coevo.configs.rollout.rollout_config import RolloutConfig, SamplingConfig, TransformersEngineConfig
 from coevo.models.engines.requests import Request, check_lengths, completions_of, ends_of, limit_of
-from coevo.models.engines.transformers.key_values import NodeStore
-from coevo.models.engines.transformers.lean_forward import Columns, forward_of
+from coevo.models.engines.transformers.decoding import Columns, NodeStore, Sampler, forward_of
 from coevo.models.engines.transformers.prefill_rows import MAX_TREE_RATIO, Nodes, PrefixTree, PromptRow, forwards
-from coevo.models.engines.transformers.sampler import Sampler
 from coevo.models.policy.policy import Policy, load_weights
 from coevo.records.draws import uniforms
 from coevo.records.episode import Completion

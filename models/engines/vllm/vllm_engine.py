@@ -47,8 +47,7 @@ from coevo.models.engines.vllm.vllm_server import (
     sender_settings,
     settings,
 )
-from coevo.models.policy.foreign import weights_at
-from coevo.models.policy.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS, base_of, check_fits, outline
+from coevo.models.policy.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS, base_of, check_fits, outline, weights_at
 from coevo.records.draws import seed_of
 from coevo.records.episode import Completion
 from coevo.utilities.errors import CoevoError

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from coevo.envs.homerules.house_contents import HOUSES, LEVELS
 from coevo.envs.homerules.house_conventions import Facts
 from coevo.envs.homerules.house_language import Goal, read_observation
-from coevo.envs.homerules.house_state import begin, observe
-from coevo.envs.homerules.rules import advance
+from coevo.envs.homerules.rules import advance, begin, observe
 
 LOTUS = Facts(1, "lotus", dict.fromkeys(LEVELS[1].objects, "safe"), {"heat": "oven", "cool": "fridge", "clean": "tub"})
 LARGE = Facts(2, "lotus", dict.fromkeys(LEVELS[2].objects, "safe"), {**LOTUS.appliance, "look": "lantern"})

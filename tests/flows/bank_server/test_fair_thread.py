@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevo.flows.bank_server.fair_thread import FairThread
+from coevo.flows.bank_server.bank_service import FairThread
 
 
 def order(clients):

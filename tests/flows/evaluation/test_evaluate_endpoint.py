@@ -6,7 +6,7 @@ from support.player import CONFIG, environment, player
 
 from coevo.flows.evaluation.evaluate_endpoint import MAX_SERVED_BYTES, _row, play_endpoint
 from coevo.records.draws import key
-from coevo.tasks.play.attempt import Attempt
+from coevo.tasks.play.play import Attempt
 from coevo.utilities.errors import CoevoError
 
 

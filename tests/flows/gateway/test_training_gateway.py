@@ -25,7 +25,7 @@ from coevo.models.trainer.samples import write_turns
 from coevo.records.draws import key
 from coevo.tasks.gateway.session_store import FILES, read_sessions
 from coevo.tasks.revision_artifacts import episodes_of
-from coevo.tasks.steps.gate import gate_episodes
+from coevo.tasks.steps.policy_steps import gate_episodes
 from coevo.utilities.errors import CoevoError
 
 TASKS = environment().sample(4, key(3, "agents"))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from coevo.memory.admission.rulings import RETIRED, allowed, barred, reasons, ruling
+from coevo.memory.admission.rulings import RETIRED, barred, reasons, ruling
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange, Ruling
 from coevo.memory.writers.writer import Proposal
@@ -35,8 +35,8 @@ def test_of_several_retirements_the_latest_reason_counts_and_no_other_ruling_doe
 
 def test_a_proposal_loses_its_barred_candidates_and_nothing_else():
     proposal = Proposal((ENTRY, OTHER), {OTHER.id: 0.5}, counts={"x": 1.0})
-    assert allowed(proposal, {ENTRY.id}) == replace(proposal, entries=(OTHER,))
-    assert allowed(proposal, frozenset()) == proposal
+    assert proposal.without({ENTRY.id}) == replace(proposal, entries=(OTHER,))
+    assert proposal.without(frozenset()) == proposal
 
 
 def test_a_retirement_records_who_and_why():

@@ -7,7 +7,7 @@ from support.trajectories import batches, trajectory
 
 from coevo.configs.update.advantage_config import GrpoConfig
 from coevo.models.advantages import estimate
-from coevo.models.advantages.groups import zero_variance
+from coevo.models.advantages.trajectory import zero_variance
 
 
 def advantages(returns, groups, **settings):

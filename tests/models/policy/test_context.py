@@ -11,7 +11,7 @@ from support.scripted import episodes
 from coevo.configs.context_config import ContextConfig
 from coevo.configs.load.load import load_recipe, names
 from coevo.envs.homerules.homerules import HomeRules
-from coevo.memory.evidence.feedback_lessons import lessons
+from coevo.memory.evidence.contrasts import lessons
 from coevo.memory.text import MAX_FIELD_CHARS
 from coevo.models.policy.context import Context
 from coevo.models.policy.tokenizers import Guess

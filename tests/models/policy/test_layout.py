@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevo.models.policy.layout import TRIMS, Piece, piece_of
+from coevo.models.policy.encoding import Piece
+from coevo.models.policy.layout import TRIMS, piece_of
 
 FIXED = st.text(st.sampled_from(" \n\t<a"), max_size=4)
 

@@ -16,8 +16,7 @@ from coevo.configs.update.reward_config import (
     ProgressGuidedConfig,
     RewardConfig,
 )
-from coevo.models.rewards import reward
-from coevo.models.rewards.rewards import unrewarded
+from coevo.models.rewards import reward, unrewarded
 from coevo.utilities.errors import CoevoError
 
 KINDS = [kind(type=kind.model_fields["type"].annotation.__args__[0]) for kind in built_in(RewardConfig)]

@@ -9,8 +9,8 @@ from coevo.configs.load.load import load_recipe
 from coevo.memory.bank.provenance import why
 from coevo.memory.writers.writer import Edit, Proposal
 from coevo.tasks.gates.frame_gate import GateError
-from coevo.tasks.steps.bank_steps import admit, credit, judge, write
-from coevo.tasks.steps.gate import gate_candidates, gate_episodes
+from coevo.tasks.steps.bank_steps import admit, credit, gate_candidates, judge, write
+from coevo.tasks.steps.policy_steps import gate_episodes
 
 SMALL = [
     "warmstart=null", "update=null", "iterations=3", "rollout.tasks=2", "rollout.group_size=2", "rollout.max_turns=2",

@@ -26,8 +26,7 @@ from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import key
 from coevo.records.task import BY_SCOPE
 from coevo.tasks.gates.entries import check_candidates
-from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player
 
 TOKENIZERS = {
     "plain": chat(),

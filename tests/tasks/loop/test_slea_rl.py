@@ -6,9 +6,8 @@ from support.player import expert_player
 from support.sessions import batch, do, shaped
 
 from coevo.configs.load.load import load_recipe
-from coevo.tasks.steps.bank_steps import admit, credit, judge, write
+from coevo.tasks.steps.bank_steps import admit, credit, gate_candidates, judge, write
 from coevo.tasks.steps.evaluate import evaluate
-from coevo.tasks.steps.gate import gate_candidates
 
 SMALL = ("warmstart=null", "update=null", "iterations=2", "rollout.tasks=8", "rollout.group_size=4", "env.houses=2",
          "evaluation.tasks=8", "bank.retrieval.warmup=1", "bank.retrieval.min_entries=0")  # fmt: skip

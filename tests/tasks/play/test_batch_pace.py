@@ -14,9 +14,8 @@ from coevo.configs.simulator_config import SimulatorConfig
 from coevo.envs.homerules import HomeRules
 from coevo.models.policy.context import Context
 from coevo.records.draws import extend, key
-from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player
 from coevo.tasks.play.vectorised_environments import RolloutPlan, VectorisedEnvironments
 from coevo.utilities.errors import CoevoError
 

@@ -10,8 +10,7 @@ from coevo.envs.base import Guide
 from coevo.models.policy.context import Context
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.draws import key
-from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player
 from coevo.tasks.play.vectorised_environments import Unfinished, replayed
 
 LASTING, LATER = entry("mugs are in the <s> safe"), entry("look twice")

@@ -16,9 +16,8 @@ from coevo.envs.homerules import HomeRules
 from coevo.records.answer_form import CallForm
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.draws import key
-from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics, report_losses
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player
 from coevo.tasks.play.vectorised_environments import RolloutPlan, VectorisedEnvironments
 from coevo.tasks.steps.policy_steps import shape
 from coevo.tasks.steps.rollout import rollout, sample

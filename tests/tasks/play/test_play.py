@@ -10,8 +10,7 @@ from coevo.configs.load.load import load_recipe
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import build
 from coevo.records.draws import extend, key
-from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player
 from coevo.tasks.run.assemble import player_of
 
 

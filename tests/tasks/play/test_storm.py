@@ -11,9 +11,8 @@ from support.scheduled import wait_for
 from support.storm import Storm
 
 from coevo.records.draws import key
-from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.episode_metrics import loss_metrics, outcome_metrics
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player
 
 
 @pytest.mark.full

@@ -10,8 +10,7 @@ from coevo.envs.homerules.homerules import HomeRules
 from coevo.models.policy.context import Context
 from coevo.records.draws import extend, key
 from coevo.records.episode import Completion
-from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player
 
 WHERE = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
 TOOLS = ({"type": "function", "function": {"name": "go", "description": "Go to a place.", "parameters": WHERE}},)

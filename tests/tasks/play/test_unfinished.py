@@ -11,7 +11,7 @@ from coevo.records.arrow import episodes_to_table
 from coevo.tasks.play.play import Player
 from coevo.tasks.play.vectorised_environments import FOLDER, read_unfinished, replayed
 from coevo.tasks.revision_artifacts import episodes_of
-from coevo.tasks.steps.gate import gate_episodes
+from coevo.tasks.steps.policy_steps import gate_episodes
 from coevo.utilities.errors import CoevoError
 
 SMALL = ["warmstart=null", "rollout.tasks=3", "rollout.turns=2", "evaluation.tasks=4"]

@@ -8,8 +8,7 @@ from coevo.configs.context_config import ContextConfig
 from coevo.envs.homerules.homerules import HomeRules
 from coevo.models.policy.context import Context
 from coevo.records.draws import extend, key
-from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player
 
 HOME = HomeRules(level=2)
 

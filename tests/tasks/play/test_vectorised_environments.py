@@ -8,8 +8,7 @@ from support.batches import entry
 from support.player import environment, player
 
 from coevo.records.draws import extend, key
-from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player
 from coevo.tasks.play.vectorised_environments import RolloutPlan, VectorisedEnvironments
 
 

@@ -22,8 +22,7 @@ from coevo.models.engines.vllm.vllm_server import BLOCK
 from coevo.models.policy.context import Context
 from coevo.models.policy.policy import Policy, build, save
 from coevo.records.draws import key
-from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import Attempt, Player
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 TURNS = 6

@@ -12,7 +12,7 @@ from support.player import alone, environment, player
 from coevo.configs.bank.writer_model_config import PolicyWriterModelConfig
 from coevo.records.draws import extend, key
 from coevo.records.writing import Question
-from coevo.tasks.play.attempt import Attempt
+from coevo.tasks.play.play import Attempt
 from coevo.tasks.publish.reporter import counting, in_stage, reporting_to
 from coevo.tasks.stage import stage
 from coevo.tasks.writing.artifact import KeptWriting

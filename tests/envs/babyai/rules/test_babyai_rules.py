@@ -13,7 +13,7 @@ from coevo.configs.bank.writer import (
 from coevo.envs.babyai.babyai_contents import ThingName
 from coevo.envs.babyai.rules import BabyAIRules
 from coevo.envs.babyai.rules.tower_world import TOWERS, custom
-from coevo.memory.evidence.feedback_lessons import lessons
+from coevo.memory.evidence.contrasts import lessons
 from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
 from coevo.memory.writers.writer import Evidence, writer_of

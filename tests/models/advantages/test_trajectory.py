@@ -18,7 +18,7 @@ from coevo.configs.update.advantage_config import (
 )
 from coevo.models.advantages import estimate
 from coevo.models.advantages.gae import explained_variance, whitened
-from coevo.models.advantages.groups import centred, normalised, varies, zero_variance
+from coevo.models.advantages.trajectory import centred, normalised, varies, zero_variance
 
 CONFIGS = [
     GrpoConfig(),
