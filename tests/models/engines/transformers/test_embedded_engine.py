@@ -9,7 +9,7 @@ from transformers import MambaConfig, MambaForCausalLM
 
 from coevo.configs.rollout.rollout_config import SamplingConfig, TransformersEngineConfig
 from coevo.models.engines.requests import Request
-from coevo.models.engines.transformers import prefill_rows, sampler
+from coevo.models.engines.transformers import decoding, prefill_rows
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.policy.policy import Policy, save
 from coevo.records.draws import key, uniforms
@@ -250,7 +250,7 @@ def test_a_view_has_its_own_sampling_and_prompts_on_the_same_weights(policy):
 def test_settled_answers_do_not_depend_on_how_a_batch_rounds(settles, monkeypatch):
     """The rounding of a large model, which a small one does not have: without settling, answers differ."""
     policy, asked, found = qwen(init_std=0.05), requests(8, 6), []
-    monkeypatch.setattr(sampler, "ROUNDING", 2 * NOISE)
+    monkeypatch.setattr(decoding, "ROUNDING", 2 * NOISE)
     for rows in (1, 5, 128):
         made = engine(policy, rows)
         made = made.settled() if settles else made
