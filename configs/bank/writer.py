@@ -117,9 +117,9 @@ class ModelReflectionConfig(ModelWriterConfig):
     """Which episodes' lessons are written."""
     lessons: int = Field(default=4, ge=1, le=100)
     """Most lessons of one reflection, the first ones."""
-    told: Literal["outcome", "nothing"] = "outcome"
-    """``outcome``: the question gives the outcome of the episode (in-context variant); ``nothing``: the model judges
-    from the text alone, without the final feedback and without the reference (RL-trained variant)."""
+    reveal_outcome: bool = True
+    """True: the question gives the outcome of the episode (in-context variant). False: the model judges from the text
+    alone, without the final feedback and without the reference (RL-trained variant)."""
     form: Literal["prose", "words"] = Field(default="prose", exclude_if=lambda form: form == "prose")
     """Form of question and answer; ``words`` is for the run's own policy of single words, about one attempt."""
 

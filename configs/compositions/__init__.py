@@ -142,8 +142,8 @@ def _predictions(config: RunSections) -> Iterator[str]:
     """Say that a run counts predictions of what the question tells."""
     if not config.evaluation.reflections or config.bank is None:
         return
-    if getattr(config.bank.writer, "told", "outcome") == "outcome":
+    if getattr(config.bank.writer, "reveal_outcome", True):
         yield (
             "evaluation.reflections counts right predictions of an outcome that the question names: set "
-            "bank.writer.type=model-reflection and bank.writer.told=nothing"
+            "bank.writer.type=model-reflection and bank.writer.reveal_outcome=false"
         )

@@ -281,10 +281,10 @@ def _trained(config: RunSections) -> Iterator[str]:
             f"update.writer learns at the temperature of the rollouts: set bank.writer.model.temperature={played:g} "
             f"instead of {drawn:g}"
         )
-    if trained.reward == "prediction" and getattr(bank.writer, "told", "outcome") == "outcome":
+    if trained.reward == "prediction" and getattr(bank.writer, "reveal_outcome", True):
         yield (
             "update.writer.reward=prediction needs predictions of an outcome that is not told: set "
-            "bank.writer.type=model-reflection and bank.writer.told=nothing"
+            "bank.writer.type=model-reflection and bank.writer.reveal_outcome=false"
         )
     if trained.reward == "prediction" and config.rollout.turns is not None:
         yield (

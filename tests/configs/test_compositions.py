@@ -124,7 +124,9 @@ REFUSED = {
     "answers at another temperature": (
         TRAINED, ["bank.writer.model.temperature=0.2"], "at the temperature of the rollouts", "temperature=0.4",
     ),
-    "predictions of what is said": (TRAINED, ["bank.writer.told=outcome"], "is not told", "bank.writer.told=nothing"),
+    "predictions of what is said": (
+        TRAINED, ["bank.writer.reveal_outcome=true"], "is not told", "bank.writer.reveal_outcome=false",
+    ),
     "predictions of unfinished attempts": (
         TRAINED, ["rollout.turns=8", "rollout.group_size=1", "update.advantage={type: gae}", "update.critic={}",
         "update.reward={type: extrinsic}", "bank.retrieval.share=1.0"], "before some have one", "rollout.turns=null",

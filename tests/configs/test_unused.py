@@ -45,7 +45,7 @@ def test_no_recipe_has_a_setting_without_effect(recipe):
         (WRITER, ["schedule={type: policy-then-bank, switch_at: 20}"], "policy-then-bank has few", "type=joint"),
         (WRITER, ["schedule={type: frozen-after-first}"], "frozen-after-first has few", "type=joint"),
         (WRITER, ["bank.every=40", "iterations=40"], "none follows in iterations=40", "lower than 40"),
-        (POLICY, ["evaluation.reflections=9"], "that the question names", "bank.writer.told=nothing"),
+        (POLICY, ["evaluation.reflections=9"], "that the question names", "bank.writer.reveal_outcome=false"),
     ],
 )
 def test_a_setting_without_effect_is_named(recipe, overrides, said, remedy):

@@ -70,13 +70,13 @@ class ModelReflection:
 
     def _reference(self, episode: Episode, references: References) -> Episode | None:
         """The other attempt of a pairwise induction; its outcome would give the episode's own away."""
-        if self._config.induction == "single" or self._config.told == "nothing":
+        if self._config.induction == "single" or not self._config.reveal_outcome:
             return None
         return reference_of(episode, references.of(self._key(episode.task)))
 
     def _prompted(self, episode: Episode, reference: Episode | None, ask: Ask) -> PromptedQuestion:
         both = [episode] if reference is None else [episode, reference]
-        room, verdict = room_of(ask, self._config.question_tokens), self._config.told == "outcome"
+        room, verdict = room_of(ask, self._config.question_tokens), self._config.reveal_outcome
         if self._config.form == "words":
             only = words.attempt(episode, room.tokens - room.size(words.ASKED), verdict, room.size)
             return PromptedQuestion(words.question("reflection", only), (only,))

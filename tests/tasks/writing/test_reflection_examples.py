@@ -36,7 +36,7 @@ def test_defaults_leave_configuration_identity_and_vocabulary_as_they_were(tmp_p
 
 def test_a_warm_start_with_reflections_has_their_words_and_identity(tmp_path):
     config = load_recipe(POLICY, SMALL)
-    told = load_recipe(POLICY, [*SMALL, "bank.writer.told=nothing"])
+    told = load_recipe(POLICY, [*SMALL, "bank.writer.reveal_outcome=false"])
     hashes = {identity(each, environment()) for each in (config, told, load_recipe(RULE, SMALL))}
     assert len(hashes) == 3
     made = load(warm_start(config, environment(), tmp_path, Silent()))
@@ -57,7 +57,7 @@ def test_examples_fit_the_policy_know_every_word_and_differ_from_step_to_step():
 
 
 def test_taught_reflections_tell_a_share_of_the_lessons():
-    told = [*SMALL, "bank.writer.told=nothing", "warmstart.reflections=64"]
+    told = [*SMALL, "bank.writer.reveal_outcome=false", "warmstart.reflections=64"]
     tokenizer = word_tokenizer((*environment().vocabulary, *CONTEXT_WORDS, *WORDS))
 
     def lessons(*more):
@@ -142,7 +142,7 @@ def test_all_other_words_of_a_line_follow_from_the_attempt_and_the_step():
 
 
 def test_random_predictions_are_right_for_half_of_either_outcome_and_nothing_else_differs():
-    told = [*SMALL, "bank.writer.told=nothing", "warmstart.reflections=64"]
+    told = [*SMALL, "bank.writer.reveal_outcome=false", "warmstart.reflections=64"]
     tokenizer = word_tokenizer((*environment().vocabulary, *CONTEXT_WORDS, *WORDS))
 
     def answers(*more):

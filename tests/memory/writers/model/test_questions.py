@@ -94,7 +94,7 @@ def test_a_schema_has_the_order_of_the_prompt_and_allows_nothing_more():
     [
         ({}, [ids(WON, AGAIN), ids(LOST, PLATE)]),
         ({"induction": "single"}, [ids(WON), ids(LOST)]),
-        ({"told": "nothing"}, [ids(WON), ids(LOST)]),
+        ({"reveal_outcome": False}, [ids(WON), ids(LOST)]),
         ({"outcomes": "failures"}, [ids(LOST, PLATE)]),
     ],
 )

@@ -42,7 +42,7 @@ def test_a_question_has_task_steps_and_outcome():
 
 
 def test_told_nothing_leaves_out_the_outcome_and_the_last_feedback():
-    _, asked = wrote("% 1 / 3 ? no", config=IN_WORDS.model_copy(update={"told": "nothing"}))
+    _, asked = wrote("% 1 / 3 ? no", config=IN_WORDS.model_copy(update={"reveal_outcome": False}))
     assert asked.user.endswith("# 4 > at stove hold mug . seen safe : use stove ?")
 
 

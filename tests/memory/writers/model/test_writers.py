@@ -135,7 +135,7 @@ def test_a_lesson_that_the_reference_shows_stems_from_the_reflected_episode_too(
 
 def test_a_reflection_that_is_told_nothing_reads_neither_outcome_nor_reference():
     ask = Asked(answer(subtasks=PARTS, success=True))
-    config = ModelReflectionConfig(type="model-reflection", told="nothing")
+    config = ModelReflectionConfig(type="model-reflection", reveal_outcome=False)
     proposal = writer_of(config, BY_SCOPE).write(asking(ask, [WON], references=[LOST]))
     (asked,) = ask.questions
     assert asked.episodes == (WON.id,)
