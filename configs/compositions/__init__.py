@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from coevo.configs.bank.admission_config import WithinGroupAdmissionConfig
 from coevo.configs.bank.bank_config import BankConfig, RetirementConfig
 from coevo.configs.bank.writer import asked_model
-from coevo.configs.compositions import bank_conflicts, learning, rollout_conflicts
+from coevo.configs.compositions import bank_conflicts, learning_conflicts, rollout_conflicts
 from coevo.configs.schedule_config import BankThenPolicyConfig, PolicyThenBankConfig
 from coevo.configs.sections import RunSections
 
@@ -14,7 +14,7 @@ def flaws(config: RunSections) -> Iterator[str]:
     """Conflicts between the sections of a run, one line each."""
     yield from schedule_flaws(config)
     yield from rollout_conflicts.endpoint_flaws(config)
-    yield from learning.flaws(config)
+    yield from learning_conflicts.flaws(config)
     yield from bank_conflicts.flaws(config)
     yield from bank_conflicts.writer_model_flaws(config)
     yield from rollout_conflicts.flaws(config)

@@ -25,7 +25,7 @@ from coevo.configs.bank.writer_model_config import (
     FrozenWriterModelConfig,
     PolicyWriterModelConfig,
 )
-from coevo.configs.compositions.learning import LEAST_TEMPERATURE
+from coevo.configs.compositions.learning_conflicts import LEAST_TEMPERATURE
 from coevo.configs.policy_config import WarmStartConfig
 from coevo.configs.sections import RunSections
 
