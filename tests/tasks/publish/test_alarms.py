@@ -17,7 +17,7 @@ from coevo.flows.console.progress import Progress
 from coevo.lineage.revision.manifest import Manifest
 from coevo.memory.writers.model.answers import PromptedQuestion, answers, counts
 from coevo.memory.writers.model.transcript import Shown
-from coevo.models.advantages.groups import zero_variance
+from coevo.models.advantages.trajectory import zero_variance
 from coevo.records.answer_faults import REMEDIES, Fault
 from coevo.records.metric_names import STREAK, UNTAKEN, UNWRITTEN
 from coevo.records.writing import Question, Reply
