@@ -10,7 +10,18 @@ from benchmarks.structure import Tree
 ROOT = Path(__file__).parents[2]
 ROOMS = ("benchmarks", "configs", "envs", "flows", "lineage", "memory", "models", "records", "tasks", "utilities")
 FILES = {path: path.read_text("utf-8") for room in ROOMS for path in (ROOT / room).rglob("*.py")}
-parsed = cache(lambda path: ast.parse(FILES[path]))
+TREE = Tree(ROOT)
+
+
+@cache
+def parsed(path):
+    """A file's syntax tree; that of a module of the product is read once, for all tests."""
+    return _modules().get(path) or ast.parse(FILES[path])
+
+
+@cache
+def _modules():
+    return {TREE.modules[name]: parsed for name, parsed in TREE.parsed.items()}
 
 
 def test_no_file_has_more_than_400_lines():
@@ -23,8 +34,7 @@ def test_no_function_has_more_than_45_lines():
 
 def test_few_modules_serve_one_other_alone():
     """At most 12 %: what one module needs stands in it, unless it is a thing of its own."""
-    tree = Tree(ROOT)
-    assert len(tree.with_one_importer()) <= 0.12 * len(tree.modules)
+    assert len(TREE.with_one_importer()) <= 0.12 * len(TREE.modules)
 
 
 def test_a_limit_is_named_for_what_it_bounds():
