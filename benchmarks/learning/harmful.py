@@ -38,7 +38,7 @@ EFFECT = 0.1
 BATCH = 4
 HALF = 4
 """Episodes of a half of a group."""
-CONFIDENT = ReplayAdmissionConfig(per="entry", replays=REPLAYS, confidence=0.95)
+CONFIDENT = ReplayAdmissionConfig(replays=REPLAYS)
 WITHIN = {"within-group": None, "within-group, confidence 0.95": 0.95}
 
 
@@ -198,8 +198,8 @@ AdmissionRule = Callable[[Environment[object], MeasuredLesson, Sequence[Measured
 
 RULES: Mapping[str, AdmissionRule] = {
     "confidence 0.95": partial(replayed, CONFIDENT, 1),
-    "mean": partial(replayed, ReplayAdmissionConfig(per="entry", replays=REPLAYS), 1),
-    "Eq. 7, batch": partial(replayed, ReplayAdmissionConfig(per="batch", replays=REPLAYS), BATCH),
+    "mean": partial(replayed, ReplayAdmissionConfig(replays=REPLAYS, confidence=None), 1),
+    "Eq. 7, batch": partial(replayed, ReplayAdmissionConfig(per="batch", replays=REPLAYS, confidence=None), BATCH),
     **{name: partial(within, level) for name, level in WITHIN.items()},
     "append": appended,
     "edits": edited,
