@@ -72,5 +72,5 @@ class ShiftedClock:
         new.replace(self._file)
 
     def now(self):
-        """What those processes see, in seconds since the epoch."""
+        """Seconds since the epoch, as those processes see them."""
         return time.time() + self.seconds
