@@ -2,9 +2,9 @@
 
 Lessons name the place of an object or the appliance of a family in a house of HomeRules, true or false. The reader is
 the scripted expert. A lesson's effect is its mean gain over 512 paired replays of a task of its house and subject:
-harmful from -0.1 down, useful from +0.1 up. Every try judges a lesson on 16 fresh pairs, by the admission's own code. A
-batch of Eq. 7 holds the lesson and three useful ones. ``within-group`` judges five groups of four rewards per half,
-with draws of their own.
+harmful from -0.1 down, useful from +0.1 up. Every try judges a lesson in one firing by the admission's own code: with
+confidence on the default's fresh pairs, 64 at the most, else on 16. A batch of Eq. 7 holds the lesson and three useful
+ones. ``within-group`` judges five groups of four rewards per half, with draws of their own.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ EFFECT = 0.1
 BATCH = 4
 HALF = 4
 """Episodes of a half of a group."""
-CONFIDENT = ReplayAdmissionConfig(per="entry", replays=REPLAYS, confidence=0.95)
+CONFIDENT = ReplayAdmissionConfig()
 WITHIN = {"within-group": None, "within-group, confidence 0.95": 0.95}
 
 
@@ -120,7 +120,7 @@ def replayed(
     others: Sequence[MeasuredLesson],
     draw: Key,
 ) -> bool:
-    """Replay with 16 pairs a lesson, alone or in a batch."""
+    """Replay of a lesson, alone or in a batch."""
     chosen = generator(extend(draw, "batch")).permutation(len(others))[: batch - 1].tolist()
     batched = [lesson, *(others[index] for index in chosen if others[index].entry.id != lesson.entry.id)]
     decision = admission_of(config).decide(
@@ -198,8 +198,8 @@ AdmissionRule = Callable[[Environment[object], MeasuredLesson, Sequence[Measured
 
 RULES: Mapping[str, AdmissionRule] = {
     "confidence 0.95": partial(replayed, CONFIDENT, 1),
-    "mean": partial(replayed, ReplayAdmissionConfig(per="entry", replays=REPLAYS), 1),
-    "Eq. 7, batch": partial(replayed, ReplayAdmissionConfig(per="batch", replays=REPLAYS), BATCH),
+    "mean": partial(replayed, ReplayAdmissionConfig(replays=REPLAYS, confidence=None), 1),
+    "Eq. 7, batch": partial(replayed, ReplayAdmissionConfig(per="batch", replays=REPLAYS, confidence=None), BATCH),
     **{name: partial(within, level) for name, level in WITHIN.items()},
     "append": appended,
     "edits": edited,

@@ -30,23 +30,23 @@ class AdmissionConfig(Config):
 
 
 class ReplayAdmissionConfig(AdmissionConfig):
-    """Replay-validated admission (CoEvo-RL Eq. 7).
+    """Replay-validated admission, of each lesson by itself and with confidence.
 
-    The defaults are the paper's rule, by which harmful lessons enter beside helpful ones. The methods here admit each
-    lesson by itself and with confidence: ``{per: entry, replays: 64, confidence: 0.95}``.
+    The rule of CoEvo-RL Eq. 7, by which harmful lessons enter beside helpful ones, is
+    ``{per: batch, replays: 8, confidence: null}``.
     """
 
     needs_replay: ClassVar[bool] = True
     type: Literal["replay"] = "replay"
     """Kind of admission."""
-    per: Literal["batch", "entry"] = "batch"
-    """All candidates of a firing or none (the paper), or each candidate by its own gain."""
+    per: Literal["batch", "entry"] = "entry"
+    """Each candidate by its own gain, or all candidates of a firing or none (the paper)."""
     delta: float = Field(default=0.0, ge=-1, le=1)
     """Least mean paired gain; the gain must exceed it."""
-    replays: int = Field(default=8, ge=1, le=1000)
+    replays: int = Field(default=64, ge=1, le=1000)
     """Most fresh rollouts per task and side, paired by common random numbers. With a confidence, a candidate that is
     admitted earlier is played no further."""
-    confidence: float | None = Field(default=None, gt=0.5, lt=1, exclude_if=lambda level: level is None)
+    confidence: float | None = Field(default=0.95, gt=0.5, lt=1)
     """Level of a lower bound of the mean paired gain, which must exceed delta. The bound holds over all firings that
     judge a lesson: one without gain enters with probability 1 - confidence at most. Null: the mean itself."""
 

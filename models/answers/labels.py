@@ -31,7 +31,7 @@ _OTHER = re.compile(
 )
 _WITHIN = re.compile(r"(?<=[.!?;)\]])[ \t]+(?P<marks>[*_]{0,4})action[*_]{0,4}:(?P=marks)?[ \t]*", re.IGNORECASE)
 """Label behind the end of a sentence; elsewhere in a line, it is part of the sentence."""
-_OPENING = re.compile(r"(?:```|~~~)[\w+\-.]*[ \t]*\n\s*")
+_OPENING = re.compile(r"(?:`{3,}|~{3,})[\w+\-.]*[ \t]*\n\s*")
 """Beginning of a fence, up to its text."""
 _LINE_BREAK = re.compile("\n")
 _THOUGHT = re.compile(r"(?:^|\n)[ \t>#*_\-]*thoughts?[ \t]{0,4}\d{0,4}[*_ \t]{0,8}[:：][*_]*", re.IGNORECASE)
@@ -293,7 +293,7 @@ def _of_fence(text: str, start: int, stop: int) -> Payload | None:
     if fence is None:
         return None
     inner = fenced(text, fence)
-    is_named = text[start + 3 : start + 4].isalpha()
+    is_named = text[start:stop].lstrip("`~")[:1].isalpha()
     return Payload(inner, fence.end, fence.closed) if inner.strip() else MISSING if is_named else None
 
 

@@ -2,15 +2,19 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from coevo.records.lenient import value_at
 
-_FENCE = re.compile(r"```|(?<!\S)~~~(?=[\w+\-.]*[ \t]*$)", re.MULTILINE)
-_MARK = 3
-"""Characters of a fence's mark."""
+_FENCE = re.compile(r"`{3,}|(?<!\S)~{3,}(?=[\w+\-.]*[ \t]*$)", re.MULTILINE)
+_MARK = re.compile(r"`+|~+")
+_MARGIN = re.compile(r"[ \t>]*")
+_AFTER = re.compile(r"[ \t.,:;!*_]*$", re.MULTILINE)
+"""Text before a mark that ends a fence, or behind it, in its line."""
+_INNER_MARKS = 64
+"""Maximum number of marks within the code of a fence."""
 _HEREDOC = re.compile(r"<<-?[ \t]*(?P<quote>['\"]?)(?P<word>[A-Za-z_]\w*)(?P=quote)[^\n]*\n")
 QUOTED = r"(?<![\w\\])(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`[^`\n]++`)"
 """Pattern of quoted text within a line; an apostrophe in a word opens none."""
@@ -72,14 +76,37 @@ def objects(text: str) -> tuple[Span, ...]:
 
 def fences(text: str) -> list[Span]:
     """Code fences, with their marks; the last one may not be closed."""
-    spans, opening = list[Span](), None
-    for mark in _FENCE.finditer(text):
-        if opening is None:
-            opening = mark
-        elif mark[0] == opening[0]:
-            spans.append(Span(opening.start(), mark.end()))
-            opening = None
-    return spans if opening is None else [*spans, Span(opening.start(), len(text), closed=False)]
+    data = Whole(each for each in heredocs(text) if each.closed)
+    marks, spans, end = [mark for mark in _FENCE.finditer(text) if mark.start() not in data], list[Span](), 0
+    for index, opening in enumerate(marks):
+        if opening.start() >= end:
+            closing = _closing(text, opening, (marks[at] for at in range(index + 1, len(marks))))
+            end = len(text) if closing is None else closing.end()
+            spans.append(Span(opening.start(), end, closing is not None))
+    return spans
+
+
+def _closing(text: str, opening: re.Match[str], marks: Iterator[re.Match[str]]) -> re.Match[str] | None:
+    """The mark that ends a fence: it is as long, and begins or ends its line; else, the first one that is as long."""
+    fitting = list[re.Match[str]]()
+    for mark in marks:
+        if mark[0].startswith(opening[0]):
+            fitting.append(mark)
+            if _ends_fence(text, opening, mark):
+                return mark
+        if len(fitting) == _INNER_MARKS:
+            break
+    return fitting[0] if fitting else None
+
+
+def _ends_fence(text: str, opening: re.Match[str], mark: re.Match[str]) -> bool:
+    """Report whether no code stands on both sides of a mark in its line; a fence may be a part of a line."""
+    line = text.rfind("\n", opening.end(), mark.start()) + 1
+    return (
+        line == 0
+        or _MARGIN.fullmatch(text, line, mark.start()) is not None
+        or _AFTER.match(text, mark.end()) is not None
+    )
 
 
 def fence_at(text: str, start: int, stop: int) -> Span | None:
@@ -92,7 +119,9 @@ def fence_at(text: str, start: int, stop: int) -> Span | None:
 
 def fenced(text: str, span: Span) -> str:
     """Content of a fence, without the name of its language."""
-    inner = text[span.start + _MARK : span.end - _MARK if span.closed else span.end]
+    mark = _MARK.match(text, span.start)
+    size = 0 if mark is None else mark.end() - span.start
+    inner = text[span.start + size : span.end].rstrip(text[span.start]) if span.closed else text[span.start + size :]
     language, line_break, rest = inner.partition("\n")
     return (rest if line_break and re.fullmatch(r"[\w+\-.]*", language.strip()) else inner).strip("\n")
 

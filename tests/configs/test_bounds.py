@@ -107,12 +107,12 @@ ABSURD = (
 
 @pytest.mark.parametrize("setting", ABSURD, ids=lambda setting: setting[:40])
 def test_an_absurd_value_is_one_line_at_once(setting):
-    since = time.monotonic()
+    since = time.process_time()
     with pytest.raises(ConfigError) as refused:
         load_recipe("homerules-coevo-rl", setting.split())
     assert "\n" not in str(refused.value)
     assert setting.partition("=")[0].split(".")[0] in str(refused.value)
-    assert time.monotonic() - since < 5
+    assert time.process_time() - since < 5
 
 
 @pytest.mark.parametrize("recipe", names("recipes"))

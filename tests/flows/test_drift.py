@@ -94,7 +94,7 @@ def changes(tasks):
 
 def test_a_firing_over_a_change_replays_under_the_facts_in_force(tmp_path):
     """Lessons of the first three iterations are about facts that the fourth, in which the writer fires, lacks."""
-    config = late("bank.admission={type: replay, replays: 8, per: entry}", "bank.retirement=null")
+    config = late("bank.admission={type: replay, replays: 8, confidence: null}", "bank.retirement=null")
     with opened(tmp_path, config, played=expert(config)) as session:
         for _ in range(3):
             iterate(session)

@@ -50,7 +50,7 @@ class Storm(StatefulEnvironment):
 
     name, version, panels = "storm", "1", {"storm": "the same"}
 
-    def __init__(self, act_seconds=1.0, workers=2, log=None):
+    def __init__(self, act_seconds=4.0, workers=2, log=None):
         self.log = log
         self.simulator = SimulatorConfig(act_seconds=act_seconds, workers=workers)
 

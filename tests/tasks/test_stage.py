@@ -44,14 +44,15 @@ def test_seconds_add_up_by_name_and_only_where_they_are_recorded():
     def nap():
         time.sleep(0.02)
 
-    seconds = {}
+    seconds, since = {}, time.monotonic()
     with recording(seconds):
         nap()
         nap()
         double(1)
+    whole = time.monotonic() - since
     nap()
     assert set(seconds) == {"nap", "double"}
-    assert 0.04 <= seconds["nap"] < 0.06
+    assert 0.04 <= seconds["nap"] <= whole
 
 
 @pytest.mark.parametrize("kind", [stage, untracked])

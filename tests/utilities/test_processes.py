@@ -73,7 +73,7 @@ def test_the_wait_ends_with_the_process_or_the_time(tmp_path):
     assert not wait_ready(lambda: False, lambda: True, 0)
     assert wait_ready(lambda: True, lambda: False, 0)
     wait(lambda: False, 0)
-    assert time.monotonic() - since < 2
+    assert time.monotonic() - since < 30
 
 
 @pytest.mark.parametrize("waits", [wait, lambda done, seconds: wait_ready(done, lambda: True, seconds)])

@@ -12,6 +12,7 @@ from coevo.configs.bank.admission_config import (
     ReplayAdmissionConfig,
     notice,
 )
+from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.load.load import load_recipe
 
 RECIPE = "homerules-slea-rl"
@@ -44,7 +45,7 @@ def test_what_cannot_be_is_refused(settings, reason):
 
 
 GUARDED = {"type": "replay", "per": "entry", "delta": 0.0, "replays": 64, "confidence": 0.95}
-EQ7 = {"type": "replay", "per": "batch", "delta": 0.0, "replays": 8}
+EQ7 = {"type": "replay", "per": "batch", "delta": 0.0, "replays": 8, "confidence": None}
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,16 @@ EQ7 = {"type": "replay", "per": "batch", "delta": 0.0, "replays": 8}
 )  # fmt: skip
 def test_recipes_admit_each_lesson_with_confidence_but_one_that_has_the_papers_rule(recipe, admission):
     assert load_recipe(recipe).bank.admission.model_dump() == admission
+
+
+@pytest.mark.parametrize("stated", ["{}", "{admission: {type: replay}}", "{admission: {type: replay, delta: 0.0}}"])
+def test_a_configuration_that_leaves_fields_out_admits_each_lesson_with_confidence(stated, tmp_path):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(f"defaults: [envs/homerules, models/scratch]\niterations: 2\nbank: {stated}\n")
+    config = load_recipe(str(recipe))
+    assert config.bank.admission.model_dump() == GUARDED
+    paper = config.bank.model_copy(update={"admission": ReplayAdmissionConfig(**EQ7)})
+    assert BankConfig.model_validate(paper.model_dump(mode="json")).admission.model_dump() == EQ7
 
 
 @pytest.mark.parametrize("replays", [1, 4])

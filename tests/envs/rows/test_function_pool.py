@@ -61,9 +61,9 @@ def test_calls_are_made_side_by_side_in_as_many_processes_as_there_may_be():
 
 
 def test_several_threads_may_call_at_once():
-    (callee,) = configured("rows.jsonl", rated("moody", seconds=1.0)).reward
+    (callee,) = configured("rows.jsonl", rated("moody", seconds=5.0)).reward
     found = {}
-    with closing(FunctionPool([callee], 1.0, 2)) as pool:
+    with closing(FunctionPool([callee], 5.0, 2)) as pool:
 
         def ask(number):
             answers = ["fine", "hang" if number == 0 else "fine", "die" if number == 1 else "fine"] * 2

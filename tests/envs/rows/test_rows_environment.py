@@ -115,14 +115,14 @@ WRONG = {
     "huge": "exception: reward moody: OverflowError",
     "raise": "exception: reward moody: KeyError: 'no such thing' (row_functions.py:",
     "leave": "exception: reward moody: SystemExit: 1",
-    "hang": "timeout: reward moody: no answer in 1 s",
+    "hang": "timeout: reward moody: no answer in 4 s",
     "die": "crash: reward moody: its process ended with exit code 3",
 }
 
 
 def test_what_a_reward_does_costs_its_own_episode_alone(path):
     assert WORDS.keys() < WRONG.keys()
-    with closing(made(path, rated("moody", seconds=1.0))) as env:
+    with closing(made(path, rated("moody", seconds=4.0))) as env:
         tasks = env.sample(2 * len(WRONG), key("a"))
         actions = [each for wrong in WRONG for each in (wrong, "fine")]
         steps = env.try_step(tasks, actions)
@@ -180,7 +180,7 @@ def test_ten_thousand_random_actions_never_raise_out_of_a_step(path, tools):
 
 def test_tools_are_called_and_an_answer_ends_the_episode(path):
     with closing(
-        made(path, tools=("support.row_functions:add", "support.row_functions:troubled"), tool_seconds=1.0)
+        made(path, tools=("support.row_functions:add", "support.row_functions:troubled"), tool_seconds=4.0)
     ) as env:
         (task,) = env.sample(1, key("a"))
         assert [tool["name"] for tool in env.guide(task).tools] == ["add", "troubled", "answer"]
@@ -198,7 +198,7 @@ def test_tools_are_called_and_an_answer_ends_the_episode(path):
             step = calling("troubled", how=how)
             assert (step.feedback, step.valid, step.done) == (says, False, False)
         lost = {
-            "hang": "timeout: tool: no answer in 1 s",
+            "hang": "timeout: tool: no answer in 4 s",
             "die": "crash: tool: its process ended",
             "other": "exception: tool: RuntimeError: so it is",
             "long": "invalid: tool: a result of 200000 characters",

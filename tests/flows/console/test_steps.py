@@ -4,6 +4,7 @@ import importlib.util
 import io
 import os
 import pty
+import select
 import sys
 import time
 from contextlib import contextmanager
@@ -19,10 +20,17 @@ from coevo.flows.console.steps import StageClock, Steps, steps_shown
 from coevo.tasks.publish.reporter import in_stage, reporter
 
 
+class Lines(list):
+    """Lines that have come through a pipe, once it is closed."""
+
+    pipe: int
+
+
 @contextmanager
 def shown(*arguments):
     """Lines that steps have printed to standard error, which is a pipe."""
-    lines, (reader, writer) = [], os.pipe()
+    lines, (reader, writer) = Lines(), os.pipe()
+    lines.pipe = reader
     with os.fdopen(writer, "w") as stream, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stderr", stream)
         with steps_shown(arguments):
@@ -73,10 +81,10 @@ def test_progress_does_not_name_a_step_again():
 def test_a_command_without_a_step_says_that_it_starts(monkeypatch):
     monkeypatch.setattr(module, "SILENCE_S", 0.0)
     with shown("--workspace", "elsewhere", "log", "run") as lines:
-        time.sleep(0.3)
+        select.select([lines.pipe], [], [], 60)
     assert lines == ["coevo log starts ..."]
     with shown("--help") as lines:
-        time.sleep(0.3)
+        select.select([lines.pipe], [], [], 60)
     assert lines == ["coevo starts ..."]
 
 

@@ -66,7 +66,7 @@ def test_a_dead_server_ends_a_run_in_half_a_minute(untouched, workspace, tmp_pat
     print(f"{phase}: {spent:.1f} s")
     assert (code, spent < SECONDS) == (2, True), (said, spent)
     assert re.fullmatch(LINE.format(name), said), said
-    wait_for(lambda: not any(child.is_running() and child.status() != "zombie" for child in children), 10)
+    wait_for(lambda: not any(child.is_running() and child.status() != "zombie" for child in children), 60)
     done = coevo("resume", name, workspace=workspace)
     assert done.returncode == 0, done.stderr
     assert states(workspace, name) == untouched

@@ -62,8 +62,8 @@ def server(workspace):
     yield process, found[1]
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 143
-    assert psutil.wait_procs(children, timeout=10)[1] == []
+    assert process.wait(60) == 143
+    assert psutil.wait_procs(children, timeout=60)[1] == []
 
 
 def ask(url, rows, **more):

@@ -26,6 +26,13 @@ def start(workspace):
     return ensure(workspace, "pages", COMMAND, "/", {})
 
 
+def kill(server):
+    """End a server and wait until it has ended."""
+    process = psutil.Process(server.pid)
+    os.killpg(server.pid, signal.SIGKILL)
+    process.wait(60)
+
+
 def record(workspace):
     return json.loads((workspace / "servers.json").read_text())
 
@@ -75,15 +82,14 @@ def test_down_in_a_workspace_that_never_was(tmp_path):
 
 def test_a_port_that_another_has_taken_is_left_to_it(workspace):
     first = start(workspace)
-    os.killpg(first.pid, signal.SIGKILL)
-    psutil.Process(first.pid).wait(10)
+    kill(first)
     with socket.create_server(("127.0.0.1", first.port)):
         assert start(workspace).port != first.port
 
 
 def test_a_dead_server_is_replaced_where_it_was(workspace):
     first = start(workspace)
-    os.killpg(first.pid, signal.SIGKILL)
+    kill(first)
     second = start(workspace)
     assert second.pid != first.pid
     assert second.url == first.url

@@ -50,7 +50,7 @@ def test_events_for_a_server_that_has_gone_are_dropped(monkeypatch):
     waiting = threading.Thread(target=worker.wait_until_empty, daemon=True)
     waiting.start()
     drop_events()
-    waiting.join(10)
+    waiting.join(60)
     assert not waiting.is_alive()
 
 

@@ -82,7 +82,12 @@ KINDS = ("coupled", "independent", "opposed", "graded")
 
 
 def gains(kind, mean, shape, draws):
-    """Gains of pairs: of one sign only, of independent sides around a half, always -1 or 1, and of graded rewards."""
+    """Gains of pairs: of one sign only, of independent sides around a half, always -1 or 1, and of graded rewards.
+
+    Rewards without the lesson of a ``kind`` that is a number are 1 with that probability, drawn independently.
+    """
+    if isinstance(kind, float):
+        return (draws.random(shape) < kind + mean) * 1.0 - (draws.random(shape) < kind)
     if kind == "coupled":
         return np.sign(mean) * (draws.random(shape) < abs(mean))
     if kind == "independent":
@@ -151,6 +156,20 @@ def test_a_useless_lesson_seldom_enters_however_often_it_is_proposed(kind):
 def test_a_lesson_of_some_gain_enters_within_three_firings(kind):
     assert entered(kind, 0.2) >= 0.8
     assert entered(kind, 0.3) >= 0.95
+
+
+@pytest.mark.parametrize("without", [0.05, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75])
+def test_uncoupled_replays_find_a_gain_and_no_gain_wherever_success_begins(without):
+    assert entered(without, 0.2) >= 0.8
+    assert entered(without, 0.0) <= 0.05
+    assert entered(without, 0.0, firings=40, replays=8) <= 0.05
+
+
+def test_pairs_that_always_end_opposite_need_more_replays():
+    """Twice the variance of independent sides, and the most that rewards within bounds have."""
+    assert 0.5 <= entered("opposed", 0.2) < 0.8
+    assert entered("opposed", 0.2, replays=112) >= 0.8
+    assert entered("opposed", 0.0, replays=112) <= 0.05
 
 
 def test_evidence_of_a_life_does_not_outweigh_a_change():

@@ -128,12 +128,12 @@ def test_retired_entries_are_neither_returned_nor_counted():
 
 def test_a_search_costs_a_small_part_of_a_build():
     entries = [entry(f"mug w{i % 97} n{i}", f"w{i % 31}", f"use w{i % 13}", f"mug w{i % 97}") for i in range(1000)]
-    started = time.perf_counter()
+    started = time.process_time()
     index = Index(entries, TfidfConfig())
-    built = time.perf_counter()
+    built = time.process_time()
     for i in range(20):
         index.search(f"house . task heat w{i} to w{i + 40}", "")
-    assert (time.perf_counter() - built) / 20 < (built - started) / 5
+    assert (time.process_time() - built) / 20 < (built - started) / 5
 
 
 def test_the_name_of_the_scope_brings_nothing_in():

@@ -1,10 +1,12 @@
 """Actions of a name and a payload, in the shapes of real answers: a label, a name, and a query or a final answer."""
 
 from itertools import product
+from time import process_time
 
 import pytest
 
 from coevo.models.answers.read import Reader
+from coevo.models.answers.spans import fences
 from coevo.records.answer_faults import Fault
 
 LABELS = ["Action: {}", "**Action:** {}", "**Action**: {}", "Action:\n{}", "### Action\n{}", "Action: **{}**"]
@@ -104,6 +106,36 @@ def test_an_answer_ends_at_an_invented_round(shape, rounds):
 def test_a_format_that_is_repeated_and_then_used_is_used(shape):
     said = REPEATED + FENCES[shape].format(label="Action: Operation", query=QUERIES[0])
     assert read(said).action == f"Operation {QUERIES[0]}"
+
+
+MARKED = [
+    'SELECT "```" FROM t;', "UPDATE t SET a = '```sql' WHERE b = 1;", "INSERT INTO t VALUES ('a ``` b', '~~~');",
+    'echo "```" > f; cat f', "print('x ``` y')", "sed -i 's/```/~~~/' notes.md", "cat > f <<EOF\nAction: x\n```\nEOF",
+    "cat <<'END' | sh\necho '```sql'\n```\ntrue\nEND\ntrue", "grep -c '^```' *.md && echo ok", 'a = "~~~ no ~~~"',
+    "SELECT 1 -- not ``` here\nFROM t;", "awk '/```/ {print $1}' f | sort",
+]  # fmt: skip
+"""Code with the mark of a fence in it."""
+AROUND = ["```{}\n", "````{}\n", "`````{}\n", "~~~{}\n", "~~~~{}\n"]
+BEHIND = ["", "\n", "\nObservation: x", "\n\nor\n```sql\nSELECT 9\n```"]
+IN_LONGER = ["cat f\n```\ncat g", "```\ncode\n```", "echo a\n```sql\necho b\n```\necho c"]
+"""Code with a line that is the mark of a fence, which a longer mark encloses."""
+
+
+@pytest.mark.parametrize("code", [*MARKED, *IN_LONGER])
+def test_the_mark_of_a_fence_in_code_does_not_end_it(code):
+    for opening, language, behind, label in product(AROUND, ("", "bash"), BEHIND, LABELS[:2]):
+        mark = opening.partition("{")[0]
+        if code not in IN_LONGER or len(mark) > 3 or mark[0] == "~":
+            said = f"{label.format('Operation')}\n{opening.format(language)}{code}\n{mark}{behind}"
+            assert read(said).action == f"Operation {code}", said
+            assert Reader("fence").read(f"So:\n{opening.format(language)}{code}\n{mark}").action == code, said
+
+
+def test_many_marks_are_read_in_little_time():
+    since = process_time()
+    for text in ("a ``` b\n" * 20_000, "``` " * 40_000, "```\n" * 40_000, "<<EOF\n```\n" * 20_000):
+        fences(text)
+    assert process_time() - since < 10
 
 
 def test_an_answer_over_several_lines_is_kept():

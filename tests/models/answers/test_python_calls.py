@@ -46,8 +46,9 @@ def quoted(text):
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("place", PLACES)
 def test_a_text_may_hold_anything(place, text):
-    fits = "```" not in text or place not in ("fence", "label, fence")  # a fence ends at the next
     for write in (repr, quoted):
+        is_mark = "```\n" in text and write is quoted  # a line that is the mark of a fence ends one
+        fits = not is_mark or place not in ("fence", "label, fence")
         answer = read(place, f"mail.send(from={write(text)}, to='b')")
         expected = {"name": "mail.send", "arguments": {"from": text, "to": "b"}}
         assert (json.loads(answer.action) == expected) if fits else answer.fault

@@ -158,17 +158,17 @@ def test_the_pause_that_an_endpoint_names_is_kept():
         since = time.monotonic()
         (reply,) = asked(url, [question()], retries=1)
     assert reply.text == "x" and len(requests) == 2
-    assert 1.5 <= time.monotonic() - since < 10
+    assert 1.5 <= time.monotonic() - since < 30
 
 
 def test_an_endpoint_that_hangs_or_names_a_long_pause_ends_with_the_time_and_the_others_are_answered():
     slow = {"1": HANGS, "2": refused("wait", 429, Retry_After="60")}
     with completions(lambda it: slow.get(it.user) or said(it.user)) as (url, requests):
         since = time.monotonic()
-        replies = asked(url, [question(str(number)) for number in range(4)], seconds=1.0, retries=4, concurrency=4)
-        assert time.monotonic() - since < 10
+        replies = asked(url, [question(str(number)) for number in range(4)], seconds=5.0, retries=4, concurrency=4)
+        assert time.monotonic() - since < 40
     assert [reply.text for reply in replies] == ["0", "", "", "3"]
-    late = "the endpoint did not answer within bank.writer.model.seconds=1"
+    late = "the endpoint did not answer within bank.writer.model.seconds=5"
     assert [reply.fault for reply in replies] == ["", late, late, ""]
     assert len(requests) == 4
     assert not threads()
@@ -179,7 +179,7 @@ def test_a_body_that_does_not_end_is_given_up(pause):
     with completions(lambda _: Answer((b" " for _ in count()), pause=pause)) as (url, _):
         since = time.monotonic()
         (reply,) = asked(url, [question()], timeout=0.5)
-        assert time.monotonic() - since < 10
+        assert time.monotonic() - since < 25
     assert reply.fault.startswith("the endpoint does not answer (")
 
 
@@ -195,7 +195,7 @@ def test_a_body_that_does_not_end_is_given_up(pause):
 def test_a_dead_endpoint_is_not_asked_every_question(behaviour, fault):
     questions = [question(str(number)) for number in range(40)]
     with completions(lambda _: behaviour) as (url, requests):
-        replies = asked(url, questions, concurrency=1, timeout=0.5)
+        replies = asked(url, questions, concurrency=1, timeout=0.5 if behaviour is HANGS else 60.0)
     assert len(requests) == 3
     assert [reply.fault.startswith(fault) for reply in replies] == [True] * 3 + [False] * 37
     resting = "the endpoint is not asked for 300 s, since it answered none of 3 questions in a row"
@@ -208,13 +208,13 @@ def test_a_dead_endpoint_refuses_the_next_batches_at_once_and_is_asked_again_lat
     now, alive = [0.0], []
     monkeypatch.setattr(chat_endpoint, "monotonic", lambda: now[0])
     with completions(lambda it: said(it.user) if alive else behaviour) as (url, requests):
-        asking = writer_model(url, seconds=0.5)
+        asking = writer_model(url, seconds=3.0)
         for number in range(3):
             assert dict(asking.replies([question(str(number))]))[0].fault
         since, sent = time.monotonic(), len(requests)
         for _ in range(5):
             assert dict(asking.replies([question()]))[0].fault == chat_endpoint.RESTING
-        assert time.monotonic() - since < 2
+        assert time.monotonic() - since < 12  # five times three seconds, if it were asked
         assert len(requests) == sent == 3
         alive.append(True)
         now[0] += chat_endpoint.REST

@@ -1,6 +1,5 @@
 """Writer models that generate with an engine: equal questions, long ones, and control tokens in them."""
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -157,7 +156,9 @@ def test_an_engine_that_fails_is_a_fault_of_each_question():
 def test_what_is_not_answered_in_time_is_a_fault(monkeypatch):
     monkeypatch.setattr(module, "BATCH", 1)
     scripted = Scripted()
-    scripted.forget = lambda: time.sleep(0.2)
+    now = [0.0]
+    monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    scripted.forget = lambda: now.append(now.pop() + 0.06)
     found = replies(writer_model(scripted, seconds=0.1), QUESTIONS[:3])
     assert [reply.text for reply in found] == ["x", "", ""]
     assert found[2].fault == "no time was left of bank.writer.model.seconds=0.1"

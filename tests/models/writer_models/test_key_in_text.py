@@ -22,6 +22,6 @@ def test_a_key_of_any_characters_is_hidden_and_the_text_around_it_stays(key, for
 @pytest.mark.parametrize("part", ["\\", "\\n", "n", "n\\n", "%25", "s" + "\\" * 9])
 def test_no_text_takes_long(key, part):
     text = part * (100_000 // len(part))
-    since = time.monotonic()
+    since = time.process_time()
     Secret(key).hidden(text)
-    assert time.monotonic() - since < 2
+    assert time.process_time() - since < 2

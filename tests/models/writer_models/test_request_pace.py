@@ -142,7 +142,7 @@ AGAIN = {
 @pytest.mark.parametrize("first", AGAIN.values(), ids=AGAIN)
 def test_what_may_help_is_asked_again_and_costs_nothing(first):
     with completions(lambda it: said("x") if it.number else first) as (url, requests):
-        ((reply,), made) = asked(url, 1, timeout=0.5 if first is HANGS else 60.0)
+        ((reply,), made) = asked(url, 1, timeout=3.0 if first is HANGS else 60.0)
     assert (reply.text, reply.fault, reply.prompt_tokens, reply.answer_tokens) == ("x", "", 7, 3)
     assert len(requests) == made.traffic.requests == 2
     assert made.traffic.repeats + made.traffic.refusals == 1

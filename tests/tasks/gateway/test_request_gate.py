@@ -33,10 +33,10 @@ def test_it_closes_once_those_who_passed_have_left():
         gate = RequestGate()
         await gate.enter()
         closing = asyncio.ensure_future(asyncio.to_thread(gate.close))
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(60):
+            while (later := await has_passed(gate)).done():  # the thread has not begun
+                gate.leave()
         assert not closing.done()
-        later = await has_passed(gate)
-        assert not later.done()
         gate.leave()
         await asyncio.wait_for(closing, 30)
         assert not later.done()

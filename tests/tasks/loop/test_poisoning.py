@@ -13,9 +13,9 @@ from coevo.memory.bank.bank import Bank
 from coevo.tasks.run.by_hand import retire_entry
 
 JUDGED = {
-    "batch": "{type: replay}",
-    "entry": "{type: replay, per: entry}",
-    "confidence": "{type: replay, per: entry, confidence: 0.95}",
+    "batch": "{type: replay, per: batch, replays: 8, confidence: null}",
+    "entry": "{type: replay, replays: 8, confidence: null}",
+    "confidence": "{type: replay, replays: 8}",
 }
 
 

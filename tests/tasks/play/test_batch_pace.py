@@ -136,7 +136,7 @@ def test_a_timeout_loses_its_episode_and_is_recorded():
     with closing(Storm(workers=4)) as env:
         tasks = [env.task(number, "train") for number in (2, 6, 7, 8, 1)]
         episodes = alone(env, 5).play([Attempt(task, 0, (), "rollout-0", 1, key("storm", task.id)) for task in tasks])
-    assert episodes[0].lost.startswith("timeout: no answer in 1 s (turn 1, ")
+    assert episodes[0].lost.startswith("timeout: no answer in 4 s (turn 1, ")
     assert [episode.success for episode in episodes] == [False, True, True, True, False]
     assert loss_metrics(episodes, "train") == {"agent/lost/train/timeout": 1.0, "agent/lost/train/exception": 1.0}
     check_losses(episodes, 0.5, "train")

@@ -32,7 +32,7 @@ def test_a_storm_of_failures_ends_and_is_counted(pace, count, tmp_path):
     ended = {kind: [each for each in episodes if each.task.kind == kind] for kind in ("exit", "raise", "hang", "long")}
     assert all(each.lost.startswith("crash: its process ended with exit code 9 (turn 1, ") for each in ended["exit"])
     assert all(each.lost.startswith("exception: RuntimeError: struck (storm.py:") for each in ended["raise"])
-    assert all(each.lost.startswith("timeout: no answer in 1 s (turn 1, ") for each in ended["hang"])
+    assert all(each.lost.startswith("timeout: no answer in 4 s (turn 1, ") for each in ended["hang"])
     assert all(each.cut.startswith("overlong: ") and each.truncated and not each.lost for each in ended["long"])
     assert all(each.success and len(each.turns) == 3 for each in episodes if each.task.kind == "calm")
     assert loss_metrics(episodes, "train") == {
@@ -44,5 +44,5 @@ def test_a_storm_of_failures_ends_and_is_counted(pace, count, tmp_path):
     gc.collect()
     simulators = {int(line) for line in log.read_text().splitlines()}
     assert len(simulators) > 3 * some  # those that exit or hang are replaced
-    wait_for(lambda: not any(map(psutil.pid_exists, simulators)), 10)
+    wait_for(lambda: not any(map(psutil.pid_exists, simulators)), 60)
     assert len(env._left) == 0

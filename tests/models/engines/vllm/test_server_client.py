@@ -83,7 +83,7 @@ def test_nobody_there_and_nobody_who_answers(monkeypatch):
         since = time.monotonic()
         with pytest.raises(UnreachableError, match="timed out"):
             client.post("/x", {})
-        assert time.monotonic() - since < 5
+        assert time.monotonic() - since < 30
         assert not client.is_ready()
 
 

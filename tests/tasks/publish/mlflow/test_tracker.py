@@ -317,7 +317,7 @@ def test_a_locked_database_is_one_line_soon_and_takes_the_run_afterwards(tmp_pat
             tracker.publish(publication(1))
         with pytest.raises(TrackingError, match="database is locked"):
             tracker.finish(RunStatus("finished"), 1.0)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 30
         other.execute("ROLLBACK")
     tracker.publish(publication(1))
     tracker.finish(RunStatus("finished"), 1.0)
