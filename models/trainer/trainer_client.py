@@ -1,8 +1,6 @@
 """The parent's side of the trainer: a child, or several that work as one, and a watchdog over them."""
 
 import json
-import os
-import select
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,7 +16,7 @@ from coevo.records.draws import Key
 from coevo.utilities.errors import CoevoError
 
 POLL_INTERVAL_S = 1.0
-"""Seconds between two looks at the processes: those on other machines hold no end of our pipes."""
+"""Seconds between two looks at the processes: those on other nodes hold no end of our pipes."""
 
 
 class TrainerError(CoevoError):
@@ -164,13 +162,12 @@ class Trainer:
         return reply["result"]
 
     def _line(self, method: str, deadline: float) -> bytes:
-        descriptor = self._launched.replies
         while b"\n" not in self._heard:
             left = max(0.0, deadline - time.monotonic())
-            if not select.select([descriptor], [], [], min(left, POLL_INTERVAL_S))[0]:
+            part = self._launched.read(min(left, POLL_INTERVAL_S))
+            if part is None:
                 self._look(method, left)
                 continue
-            part = os.read(descriptor, 65536)
             if not part:
                 raise TrainerError(self._launched.last_words())
             self._heard += part
