@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
 from coevo.configs.update.update_config import DeepSpeedConfig
 from coevo.utilities.errors import CoevoError
@@ -23,8 +24,57 @@ FAILED = "failed-{}"
 """Error file of process ``{}`` in the meeting place, written before it ends; process 0 reports to the parent."""
 
 
+class TrainerRanks(Protocol):
+    """The trainer's processes, here (``Launched``) or on a cluster (``cluster_ranks``)."""
+
+    @property
+    def pid(self) -> int:
+        """Process id of the process, or of what started several."""
+        ...
+
+    def send(self, path: Path) -> str:
+        """Make a file or directory known to all of them; returns its name for them."""
+        ...
+
+    def space(self, path: Path) -> str:
+        """Name for them of a file or directory that process 0 is to write."""
+        ...
+
+    def fetch(self, name: str, path: Path) -> None:
+        """Bring what process 0 wrote under a name to ``path``, the one that the name was made for."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """Remove the copies of what was sent; the file or directory itself stays."""
+        ...
+
+    def write(self, line: bytes) -> None:
+        """Write to the input of process 0. Raises ``BrokenPipeError`` if it has ended."""
+        ...
+
+    def read(self, seconds: float) -> bytes | None:
+        """Part of their replies; None for nothing in that time, and ``b""`` at their end."""
+        ...
+
+    def ended(self) -> bool:
+        """True if one of them has ended; they work together or not at all."""
+        ...
+
+    def last_words(self) -> str:
+        """Reason of their end, in one line; call it only after an end."""
+        ...
+
+    def kill(self) -> None:
+        """Kill them all at once."""
+        ...
+
+    def close(self) -> None:
+        """End them, and leave nothing behind."""
+        ...
+
+
 class Launched:
-    """The trainer's processes.
+    """The trainer's processes on this machine.
 
     Args:
         config: their place and number.
@@ -35,7 +85,8 @@ class Launched:
         CoevoError: the GPUs are too few.
     """
 
-    def __init__(self, config: DeepSpeedConfig, log: Path, variables: Mapping[str, str]) -> None:
+    def __init__(self, config: DeepSpeedConfig, log: Path, variables: Mapping[str, str] | None = None) -> None:
+        variables = variables or {}
         devices = _here(config, os.environ | variables)
         self._count = len(devices)
         self._log = log
@@ -45,13 +96,25 @@ class Launched:
         if config.processes > 1:
             self._meeting = Path(tempfile.mkdtemp(prefix="trainer-", dir=log.absolute().parent))
             command = _launcher(devices, self._meeting)
-        environment = os.environ | _environment(config) | variables
+        environment = os.environ | environment_of_ranks(config) | variables
         self._process = HERE.start(Launch(command, environment, log, append=True, leash=True, replies=True))
 
     @property
     def pid(self) -> int:
         """Process id of the process, or of the launcher of several."""
         return self._process.pid
+
+    def send(self, path: Path) -> str:
+        """As in ``TrainerRanks``: they see the same files."""
+        return str(path.absolute())
+
+    space = send
+
+    def fetch(self, name: str, path: Path) -> None:
+        """As in ``TrainerRanks``: it is there."""
+
+    def forget(self, name: str) -> None:
+        """As in ``TrainerRanks``: there is no copy."""
 
     def write(self, line: bytes) -> None:
         """Write to the input pipe. Raises ``BrokenPipeError`` if the processes have ended."""
@@ -133,8 +196,13 @@ def _launcher(devices: list[str], meeting: Path) -> list[str]:
     return [*launch, "--module", "--no_local_rank", CHILD, str(meeting)]
 
 
-def _environment(config: DeepSpeedConfig) -> dict[str, str]:
-    """Environment that decides from where processes import, in any working directory, and where they compute."""
+def environment_of_ranks(config: DeepSpeedConfig, loopback: bool = True) -> dict[str, str]:
+    """Environment that decides from where processes import, in any working directory, and where they compute.
+
+    Args:
+        config: their device.
+        loopback: True for processes that meet on 127.0.0.1.
+    """
     decided = {
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "PYTHONSAFEPATH": "1",
@@ -143,6 +211,6 @@ def _environment(config: DeepSpeedConfig) -> dict[str, str]:
     }
     if config.device == "cuda":
         decided["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # repeatable sums
-    if sys.platform == "linux":
+    if loopback and sys.platform == "linux":
         decided["GLOO_SOCKET_IFNAME"] = "lo"  # the machine's name need not lead to it
     return decided
