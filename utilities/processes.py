@@ -2,7 +2,7 @@
 
 In the lowest room, since models (vLLM, the trainer) and flows (Prefect, MLflow, packages) start processes. No
 supervisor such as supervisord or systemd does it: a process here starts on demand, and most end with what started them.
-A launcher starts a process on this machine (``HERE``) or on a cluster's (``coevo.utilities.cluster``).
+Actors on the nodes of a cluster (``coevo.utilities.cluster``) start theirs in the same way.
 """
 
 import os
@@ -17,7 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import Protocol
 
 LOOPBACK = "127.0.0.1"
 STOP_TIMEOUT_S = 10.0
@@ -81,56 +80,6 @@ class Resources:
     resource: str = ""
 
 
-class Handle(Protocol):
-    """A process that a launcher has started, here or elsewhere."""
-
-    @property
-    def pid(self) -> int:
-        """Process id on its machine."""
-        ...
-
-    @property
-    def address(self) -> str:
-        """Address of its machine."""
-        ...
-
-    def write(self, line: bytes) -> None:
-        """Write to its standard input, a pipe that ends with us. Raises ``BrokenPipeError`` if it has ended."""
-        ...
-
-    def read(self, seconds: float) -> bytes | None:
-        """Part of its standard output; None if it writes nothing in that time, and nothing but ``b""`` at its end."""
-        ...
-
-    def runs(self) -> bool:
-        """Return True if it is alive."""
-        ...
-
-    def status(self) -> int:
-        """Wait for its end; its exit status, negative for a signal."""
-        ...
-
-    def kill(self) -> None:
-        """End it and its children at once, without a wait."""
-        ...
-
-    def close(self) -> None:
-        """Kill it if it runs, wait for its end, and close its pipes."""
-        ...
-
-
-class Launcher(Protocol):
-    """Starts processes, on this machine or on those of a cluster."""
-
-    def start(self, launch: Launch, resources: Resources = Resources()) -> Handle:
-        """Start a process where there is room for it.
-
-        Raises:
-            CoevoError: there is none.
-        """
-        ...
-
-
 class ServerProcess:
     """A child process that leads a session and process group of its own, so that Ctrl-C does not reach it.
 
@@ -156,18 +105,13 @@ class ServerProcess:
         """Process id, and id of its process group."""
         return self._process.pid
 
-    @property
-    def address(self) -> str:
-        """Address of this machine, for itself."""
-        return LOOPBACK
-
     def write(self, line: bytes) -> None:
-        """As in ``Handle``."""
+        """Write to its leash. Raises ``BrokenPipeError`` if it has ended."""
         assert self._process.stdin is not None
         self._process.stdin.write(line)
 
     def read(self, seconds: float) -> bytes | None:
-        """As in ``Handle``."""
+        """Part of its replies; None if it writes nothing in that time, and ``b""`` at its end."""
         assert self._process.stdout is not None
         if not select.select([self._process.stdout], [], [], seconds)[0]:
             return None
@@ -195,24 +139,12 @@ class ServerProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """As in ``Handle``."""
+        """Kill it if it runs, wait for its end, and close its pipes."""
         self.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-
-
-class LocalLauncher:
-    """Starts processes on this machine."""
-
-    def start(self, launch: Launch, resources: Resources = Resources()) -> ServerProcess:
-        """As in ``Launcher``; the resources are not counted."""
-        del resources
-        return ServerProcess(launch)
-
-
-HERE = LocalLauncher()
 
 
 def end_group(pid: int, runs: Callable[[], bool]) -> None:

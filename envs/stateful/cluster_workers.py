@@ -30,7 +30,7 @@ from coevo.utilities.processes import Resources
 POOL = "placement.pools.environments"
 LOSSES = 3
 """Hosts that may end with an opening in progress before the episode is lost: its simulator may be what ends them."""
-GRACE_S = 60.0
+GRACE_S = 120.0
 """Seconds beyond the time limits of its requests that a host has to answer."""
 REFRESH_S = 1.0
 """Seconds between two looks for nodes that have joined."""

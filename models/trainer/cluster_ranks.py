@@ -29,7 +29,7 @@ CHUNK = 64 * 2**20
 """Bytes of a file that travel at once."""
 CALL_S = 600.0
 """Seconds for a call that moves a part of a file, or ends a process."""
-GRACE_S = 30.0
+GRACE_S = 120.0
 """Seconds beyond its own limit that a read may take."""
 HOST = f"{__name__}:RankHost"
 

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from coevo.configs.update.update_config import DeepSpeedConfig
 from coevo.utilities.errors import CoevoError
-from coevo.utilities.processes import HERE, UTF8, Launch
+from coevo.utilities.processes import UTF8, Launch, ServerProcess
 
 CHILD = "coevo.models.trainer.child"
 FAILED = "failed-{}"
@@ -97,7 +97,7 @@ class Launched:
             self._meeting = Path(tempfile.mkdtemp(prefix="trainer-", dir=log.absolute().parent))
             command = _launcher(devices, self._meeting)
         environment = os.environ | environment_of_ranks(config) | variables
-        self._process = HERE.start(Launch(command, environment, log, append=True, leash=True, replies=True))
+        self._process = ServerProcess(Launch(command, environment, log, append=True, leash=True, replies=True))
 
     @property
     def pid(self) -> int:

@@ -12,7 +12,7 @@ import socket
 import sys
 
 from coevo.models.trainer import trainer_launch
-from coevo.utilities.processes import LocalLauncher, ServerProcess
+from coevo.utilities.processes import ServerProcess
 
 ALONE = [sys.executable, "-P", "-m", trainer_launch.CHILD]
 
@@ -64,13 +64,12 @@ def prepare():
     """Keep such a process for this one's trainer."""
     spare = [Trainer()]
 
-    class Launcher(LocalLauncher):
-        def start(self, launch, resources=None):
-            if spare and launch.command == ALONE and launch.environment["DS_ACCELERATOR"] == "cpu":
-                return Begun(spare.pop(), launch)
-            return super().start(launch)
+    def start(launch):
+        if spare and launch.command == ALONE and launch.environment["DS_ACCELERATOR"] == "cpu":
+            return Begun(spare.pop(), launch)
+        return ServerProcess(launch)
 
-    trainer_launch.HERE = Launcher()
+    trainer_launch.ServerProcess = start
 
 
 def _become(ours, channel):

@@ -275,9 +275,9 @@ def _connect(address: str, seconds: float) -> None:
 
 def _initialise(address: str, host: str, failed: list[Exception]) -> None:
     try:
-        logging.getLogger("ray").setLevel(logging.ERROR)
         import ray
 
+        logging.getLogger("ray").setLevel(logging.ERROR)
         here = {"_node_ip_address": LOOPBACK} if host == LOOPBACK else {}
         ray.init(address, log_to_driver=False, configure_logging=False, logging_level="error", **here)
     except Exception as error:  # noqa: BLE001 - handed to the thread that waits

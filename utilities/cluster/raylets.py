@@ -45,6 +45,8 @@ scripts.ray_constants = SimpleNamespace(**{**vars(scripts.ray_constants), "ENABL
 scripts.main()
 """
 """The command ``ray``, which with ``ON_LOOPBACK`` would start no node but a head; its processes see the setting."""
+HEAD = "head"
+"""Name of the log of the first node."""
 STORE_BYTES = 200_000_000
 """Memory for objects of a node."""
 
@@ -95,7 +97,7 @@ def start_head(files: ClusterFiles, cpus: int, seconds: float) -> Raylet:
     for last in (False, True):
         port = free_port()
         asked = ["--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}"]
-        process = _started([*asked, *_size(cpus)], files, "head", seconds, last)
+        process = _started([*asked, *_size(cpus)], files, HEAD, seconds, last)
         if process is not None:
             return Raylet(process, port)
     raise AssertionError
@@ -146,6 +148,8 @@ def _started(asked: list[str], files: ClusterFiles, name: str, seconds: float, l
         process.stop()
         if not last:
             return None
+        if name == HEAD:
+            remove_session(files)
         raise ClusterError(f"Ray's {name} {how}, twice: {_last_line(log)}; see {log}, or try again with more --seconds")
     return process
 

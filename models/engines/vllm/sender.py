@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from coevo.models.engines.vllm.server_client import Client, UnreachableError
 from coevo.models.engines.vllm.vllm_server import last_error
-from coevo.utilities.processes import HERE, Handle, Launch
+from coevo.utilities.processes import Launch, ServerProcess
 
 
 class Delivery(Protocol):
@@ -72,7 +72,7 @@ class Sender:
 
     def __init__(self, sending: SenderLaunch) -> None:
         self._sending = sending
-        self._process: Handle | None = None
+        self._process: ServerProcess | None = None
         self._logged = 0
 
     def deliver(self, client: Client, directory: Path) -> None:
@@ -116,7 +116,7 @@ class Sender:
         if reply != directory.encode() + b"\n":
             raise BrokenPipeError("the sender answered otherwise than with the directory")
 
-    def _running(self) -> Handle:
+    def _running(self) -> ServerProcess:
         if self._process and self._process.runs():
             return self._process
         self.close()
@@ -124,7 +124,7 @@ class Sender:
         log.parent.mkdir(parents=True, exist_ok=True)
         self._logged = log.stat().st_size if log.exists() else 0
         launch = Launch(self._sending.command, self._sending.environment, log, append=True, leash=True, replies=True)
-        self._process = HERE.start(launch)
+        self._process = ServerProcess(launch)
         return self._process
 
 
