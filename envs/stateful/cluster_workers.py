@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from coevo.configs.placement_config import EnvironmentPool
 from coevo.configs.simulator_config import SimulatorConfig
@@ -37,8 +37,6 @@ REFRESH_S = 1.0
 POLL_INTERVAL_S = 0.1
 """Seconds between two looks for a host that is ready."""
 HOST = f"{__name__}:SimulatorHost"
-
-T = TypeVar("T")
 
 
 class SimulatorHost:

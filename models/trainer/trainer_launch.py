@@ -87,7 +87,7 @@ class Launched:
 
     def __init__(self, config: DeepSpeedConfig, log: Path, variables: Mapping[str, str] | None = None) -> None:
         variables = variables or {}
-        devices = _here(config, os.environ | variables)
+        devices = _here(config, {**os.environ, **variables})
         self._count = len(devices)
         self._log = log
         self._logged = log.stat().st_size if log.exists() else 0
@@ -96,7 +96,7 @@ class Launched:
         if config.processes > 1:
             self._meeting = Path(tempfile.mkdtemp(prefix="trainer-", dir=log.absolute().parent))
             command = _launcher(devices, self._meeting)
-        environment = os.environ | environment_of_ranks(config) | variables
+        environment = {**os.environ, **environment_of_ranks(config), **variables}
         self._process = ServerProcess(Launch(command, environment, log, append=True, leash=True, replies=True))
 
     @property
