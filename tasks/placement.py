@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from coevo.configs.placement_config import SeparatePlacement, SharedPlacement, trainer_pool
+from coevo.configs.placement_config import RayPlacement, SeparatePlacement, SharedPlacement
 from coevo.configs.rollout.rollout_config import VllmEngineConfig, gpus_of
 from coevo.configs.run_config import RunConfig
 from coevo.configs.update.update_config import DeepSpeedConfig
@@ -40,11 +40,12 @@ def make_room(config: RunConfig, engine: object) -> None:
 
 def trainer_launch(config: RunConfig) -> Callable[[DeepSpeedConfig, Path], TrainerRanks]:
     """Start of the trainer's processes: on this machine, or in the pool of a cluster."""
-    if trainer_pool(config.placement) is None:
+    placement = config.placement
+    if not isinstance(placement, RayPlacement) or placement.pools.trainer is None:
         return partial(Launched, variables=trainer_environment(config))
     from coevo.models.trainer.cluster_ranks import ClusterRanks
 
-    return partial(ClusterRanks, placement=config.placement)
+    return partial(ClusterRanks, placement=placement)
 
 
 def trainer_environment(config: RunConfig) -> dict[str, str]:

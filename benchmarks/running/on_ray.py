@@ -30,7 +30,7 @@ EPISODES, TURNS, ROUNDS = 16, 4, 30
 MOST_MS = 2.0
 
 
-class Draw:
+class DelayedDraw:
     """A live episode whose actions wait and then draw."""
 
     def __init__(self, key: Key, seconds: float) -> None:
@@ -57,7 +57,7 @@ class DelayedDraws(StatefulEnvironment):
 
     def open(self, task: Task, key: Key) -> tuple[Live, str]:
         """An episode."""
-        return Draw(key, self._seconds), "start"
+        return DelayedDraw(key, self._seconds), "start"
 
     def sample(self, count: int, key: Key) -> list[Task]:
         """Tasks by number."""

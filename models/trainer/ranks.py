@@ -64,7 +64,10 @@ def join_at(address: str, tell: Callable[[int], None]) -> None:
     else:
         address, _, written = address.rpartition(":")
         port, where = int(written), {"is_master": False}
-    _form(dist.TCPStore(address, port, count, timeout=MEETING, wait_for_workers=False, **where), number, count)
+    store: Any = dist.TCPStore(  # type: ignore[attr-defined]
+        address, port, count, timeout=MEETING, wait_for_workers=False, **where
+    )
+    _form(store, number, count)
 
 
 def _form(store: Any, number: int, count: int) -> None:

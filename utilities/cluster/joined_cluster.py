@@ -276,7 +276,10 @@ def _connect(address: str, seconds: float) -> None:
 def _initialise(address: str, host: str, failed: list[Exception]) -> None:
     try:
         import ray
+        from ray._private import worker
 
+        # Pages of a dead node's log would go to standard output, whatever log_to_driver says.
+        worker.print_to_stdstream = lambda *_, **__: None
         logging.getLogger("ray").setLevel(logging.ERROR)
         here = {"_node_ip_address": LOOPBACK} if host == LOOPBACK else {}
         ray.init(address, log_to_driver=False, configure_logging=False, logging_level="error", **here)

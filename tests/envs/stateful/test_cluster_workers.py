@@ -122,7 +122,7 @@ def test_a_simulator_that_fails_is_blamed_as_a_local_one(on):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_node_that_dies_or_freezes_loses_nothing_and_one_that_joins_is_used(cluster, on, local, number):
+def test_a_node_that_dies_or_freezes_loses_nothing_and_one_that_joins_is_used(cluster, on, local, number, capfd):
     env = on(sums())
     played(env)
     wait(lambda: len(env.workers._placed()) == 2, 300)
@@ -131,6 +131,7 @@ def test_a_node_that_dies_or_freezes_loses_nothing_and_one_that_joins_is_used(cl
     assert played(env, 2, lambda: raylet.send_signal(number)) == local
     wait(lambda: len(cluster.join().nodes()) == 1, 120)
     assert len(cluster.join().nodes()) == 1
+    assert capfd.readouterr() == ("", "")
     node.process.stop()
     cluster.add()
     assert played(env) == local
