@@ -34,6 +34,7 @@ from benchmarks.running import (
     host_memory,
     model_size,
     newcomer,
+    on_ray,
     publishing_cost,
     report_time,
     ui,
@@ -56,6 +57,7 @@ from coevo.utilities.errors import CoevoError
 
 BENCHMARKS = {
     "newcomer": newcomer.run,
+    "ray": on_ray.run,
     "before": before.run,
     "ui": ui.run,
     "bank_alone": bank_alone.run,

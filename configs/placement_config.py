@@ -4,11 +4,12 @@ Without a placement, each section decides by itself: ``rollout.engine`` generate
 ``update.deepspeed`` trains on its ``device``, and neither frees memory for the other.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from coevo.configs.base import MAX_PROCESSES, Config
+from coevo.configs.base import MAX_PROCESSES, MAX_SECONDS, Config
+from coevo.configs.trust_settings import Trusted
 
 
 class SharedPlacement(Config):
@@ -29,13 +30,64 @@ class SeparatePlacement(Config):
     """GPUs of the trainer, one per process; the GPUs of the servers are ``rollout.engine.devices``."""
 
 
-class MachinesPlacement(Config):
-    """Separate machines: servers by ``rollout.engine.urls``, the trainer by ``update.deepspeed.hostfile``."""
+class RayPool(Config):
+    """Resources that each process of a pool takes of its node."""
 
-    type: Literal["machines"]
-    """Name of the placement."""
+    cpus: float = Field(default=1.0, ge=0, le=1024)
+    """CPU cores."""
+    gpus: float = Field(default=0.0, ge=0, le=64)
+    """GPUs; process k of a trainer needs a whole one."""
+    resource: str = Field(default="", pattern=r"^[\w.-]{0,64}$")
+    """Custom resource that its nodes declare (``ray start --resources``), and 0.001 of which it takes; empty: any."""
+
+
+class EnvironmentPool(RayPool):
+    """Hosts of simulators, each with ``env.simulator.workers`` processes, on all nodes with room for one."""
+
+    per_node: int = Field(default=1, ge=1, le=MAX_PROCESSES)
+    """Most hosts on a node. The results do not depend on it."""
+
+
+class TrainerPool(RayPool):
+    """Processes of the update, ``update.deepspeed.processes`` in all."""
+
     gib: float | None = Field(default=None, gt=0, le=2**20)
-    """Memory of each of the trainer's GPUs in GiB if they are in other machines; null means unknown."""
+    """Memory of each of their GPUs in GiB, for the dry run; null means unknown."""
 
 
-PlacementConfig = Annotated[SharedPlacement | SeparatePlacement | MachinesPlacement, Field(discriminator="type")]
+class RayPools(Config):
+    """Parts that run on the cluster; a pool that is not set stays in the run's own machine."""
+
+    environments: EnvironmentPool | None = None
+    """Simulators of a stateful environment."""
+    trainer: TrainerPool | None = None
+    """Processes of the update."""
+
+    @model_validator(mode="after")
+    def _used(self) -> Self:
+        if self.environments is None and self.trainer is None:
+            raise ValueError("none is set: set placement.pools.environments={} or placement.pools.trainer={}")
+        return self
+
+
+class RayPlacement(Config):
+    """A Ray cluster, for the pools that are set."""
+
+    type: Literal["ray"]
+    """Name of the placement."""
+    address: Annotated[str, Trusted("runs programs on the machines of a cluster")] = Field(
+        default="auto", pattern=r"^(auto|[\w.-]+:\d{1,5})$"
+    )
+    """``HOST:PORT`` of the cluster; ``auto``: of ``RAY_ADDRESS``, or of this workspace's ``coevo cluster up``."""
+    startup_timeout: float = Field(default=30.0, gt=0, le=MAX_SECONDS)
+    """Seconds in which the cluster must answer, and a process of a pool be placed."""
+    pools: RayPools
+    """Parts that run there."""
+
+
+PlacementConfig = Annotated[SharedPlacement | SeparatePlacement | RayPlacement, Field(discriminator="type")]
+
+
+def trainer_pool(placement: SharedPlacement | SeparatePlacement | RayPlacement | None) -> TrainerPool | None:
+    """Pool of the update's processes on a cluster; None for an update on this machine."""
+    return placement.pools.trainer if isinstance(placement, RayPlacement) else None

@@ -20,6 +20,7 @@ from coevo.flows.console.progress import shown as progress_in
 from coevo.flows.console.summary import summarise
 from coevo.flows.history.run_summaries import RunSummary, unfinished
 from coevo.flows.servers.prefect_watch import watching
+from coevo.flows.servers.ray_cluster import use_cluster
 from coevo.flows.servers.servers import going_on, use_prefect
 from coevo.flows.upkeep.branch import FIXED
 from coevo.lineage.lineage import Lineage
@@ -136,6 +137,7 @@ def _playable(
     """
     with ExitStack() as stack:
         with patience("the check of the run"):
+            use_cluster(config, workspace.root)
             env = stack.enter_context(environment_of(config))
             with in_stage("checks that the run fits this machine"):
                 offer = Offer if paths is None else partial(_branched, workspace, paths)

@@ -1,11 +1,15 @@
 """Placement of servers and trainer on GPUs: which GPUs each sees, and when servers free theirs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from coevo.configs.placement_config import SeparatePlacement, SharedPlacement
+from coevo.configs.placement_config import RayPlacement, SeparatePlacement, SharedPlacement
 from coevo.configs.rollout.rollout_config import VllmEngineConfig, gpus_of
 from coevo.configs.run_config import RunConfig
+from coevo.configs.update.update_config import DeepSpeedConfig
+from coevo.models.trainer.trainer_launch import Launched, TrainerRanks
 from coevo.utilities.errors import CoevoError
 
 
@@ -32,6 +36,16 @@ def make_room(config: RunConfig, engine: object) -> None:
             "cannot: set placement.type=separate, or leave placement out"
         )
     engine.sleep(config.placement.sleep)
+
+
+def trainer_launch(config: RunConfig) -> Callable[[DeepSpeedConfig, Path], TrainerRanks]:
+    """Start of the trainer's processes: on this machine, or in the pool of a cluster."""
+    placement = config.placement
+    if not isinstance(placement, RayPlacement) or placement.pools.trainer is None:
+        return partial(Launched, variables=trainer_environment(config))
+    from coevo.models.trainer.cluster_ranks import ClusterRanks
+
+    return partial(ClusterRanks, placement=placement)
 
 
 def trainer_environment(config: RunConfig) -> dict[str, str]:

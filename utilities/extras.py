@@ -25,6 +25,7 @@ EXTRAS = {
     "lifelong": ("sqlglot",),
     "embedding": ("sentence_transformers",),
     "mcp": ("mcp", "mcp_types"),
+    "ray": ("ray",),
 }  # fmt: skip
 """Modules that each extra brings."""
 _OF_MODULE = {module: extra for extra, modules in EXTRAS.items() for module in modules}

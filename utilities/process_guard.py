@@ -1,7 +1,8 @@
 """Guards of a process tree: they end every process below them when the process that they serve ends.
 
 ``python process_guard.py COMMAND ...`` runs a command below one guard, which ends it when its own standard input ends:
-the input ends with the parent, however that ends, kill -9 included. ``guarded`` continues a process below two guards.
+the input ends with the parent, however that ends, kill -9 included. With ``--detached`` before the command, it has two
+guards, and ends on SIGTERM alone. ``guarded`` continues a process below two guards.
 
 On Linux a guard is a subreaper: processes that leave their session or whose parents have ended stay below it, so that
 it can find and end them. Only the standard library is imported, so that a guard starts at once.
@@ -201,12 +202,14 @@ def _exists(pid: int) -> bool:
 
 def main() -> None:
     """Run the command in a session of its own, with an empty input."""
-    guarded(0, os.getppid(), guards=1, ask=True)
+    detached = sys.argv[1] == "--detached"
+    command = sys.argv[2:] if detached else sys.argv[1:]
+    guarded(0, 1 if detached else os.getppid(), guards=2 if detached else 1, ask=True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
-        os.execvp(sys.argv[1], sys.argv[1:])
+        os.execvp(command[0], command)
     except OSError as error:
-        sys.stderr.write(f"{sys.argv[1]}: {error.strerror}\n")
+        sys.stderr.write(f"{command[0]}: {error.strerror}\n")
         os._exit(127)
 
 

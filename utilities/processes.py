@@ -1,13 +1,12 @@
-"""Processes that serve on a port of this machine: a free port, the start, the wait, and the end.
+"""Processes that serve on a port or speak over pipes: a free port, the start, the wait, and the end.
 
-In the lowest room, since models (vLLM) and flows (Prefect, MLflow, packages) start servers. No supervisor such as
-supervisord or systemd does it: a server here starts on demand, on any free port, and most end with what started them.
-The trainer's processes (``coevo.models.trainer.trainer_launch``) and a session's worker
-(``coevo.flows.sessions.session_worker``) serve no port: one speaks over pipes and is killed at once, the other has
-signals passed on to a whole family.
+In the lowest room, since models (vLLM, the trainer) and flows (Prefect, MLflow, packages) start processes. No
+supervisor such as supervisord or systemd does it: a process here starts on demand, and most end with what started them.
+Actors on the nodes of a cluster (``coevo.utilities.cluster``) start theirs in the same way.
 """
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -27,6 +26,8 @@ UTF8 = {"PYTHONUTF8": "1"}
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 POLL_INTERVAL_S = 0.1
 """Seconds between two looks."""
+CHUNK = 65536
+"""Most bytes of a read."""
 
 
 class _SameAddress(urllib.request.HTTPRedirectHandler):
@@ -52,6 +53,7 @@ class Launch:
         directory: where it starts; None for that of this process.
         append: True to keep what the log has.
         leash: True to give the command a pipe as its standard input, which ends with this process, whatever ends that.
+        replies: True for a pipe as its standard output, which ``read`` reads; the log takes its errors then.
     """
 
     command: Sequence[str]
@@ -60,6 +62,22 @@ class Launch:
     directory: str | Path | None = None
     append: bool = False
     leash: bool = False
+    replies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Resources that a process takes of its node; this machine has what it has, and counts none.
+
+    Attributes:
+        cpus: CPU cores.
+        gpus: GPUs.
+        resource: custom resource of the nodes that may have it; empty for any.
+    """
+
+    cpus: float = 1.0
+    gpus: float = 0.0
+    resource: str = ""
 
 
 class ServerProcess:
@@ -75,8 +93,9 @@ class ServerProcess:
                 launch.command,
                 cwd=launch.directory,
                 stdin=subprocess.PIPE if launch.leash else subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdout=subprocess.PIPE if launch.replies else output,
+                stderr=output,
+                bufsize=0,
                 env=launch.environment,
                 start_new_session=True,
             )
@@ -85,6 +104,18 @@ class ServerProcess:
     def pid(self) -> int:
         """Process id, and id of its process group."""
         return self._process.pid
+
+    def write(self, line: bytes) -> None:
+        """Write to its leash. Raises ``BrokenPipeError`` if it has ended."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line)
+
+    def read(self, seconds: float) -> bytes | None:
+        """Part of its replies; None if it writes nothing in that time, and ``b""`` at its end."""
+        assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], seconds)[0]:
+            return None
+        return os.read(self._process.stdout.fileno(), CHUNK)
 
     def runs(self) -> bool:
         """Return True if the process is alive; it need not answer."""
@@ -104,7 +135,16 @@ class ServerProcess:
 
     def kill(self) -> None:
         """End the process and its children at once, without a wait."""
-        os.killpg(self.pid, signal.SIGKILL)
+        if self._process.returncode is None:
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kill it if it runs, wait for its end, and close its pipes."""
+        self.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
 
 
 def end_group(pid: int, runs: Callable[[], bool]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from coevo.configs.adapter_config import FactoryConfig, McpConfig, VerifiersConfig
 from coevo.configs.context_config import THINKING_OFF
-from coevo.configs.placement_config import MachinesPlacement, SeparatePlacement, SharedPlacement
+from coevo.configs.placement_config import RayPlacement, SeparatePlacement, SharedPlacement
 from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.rollout.rollout_config import GatewaySourceConfig, VllmEngineConfig, gpus_of
 from coevo.configs.sections import RunSections
@@ -131,8 +131,8 @@ def _placement(config: RunSections) -> Iterator[str]:
         yield from _shared(config)
     elif isinstance(placement, SeparatePlacement):
         yield from _separate(config, placement)
-    elif isinstance(placement, MachinesPlacement):
-        yield from _machines(config)
+    elif isinstance(placement, RayPlacement):
+        yield from _on_ray(config, placement)
 
 
 def _shared(config: RunSections) -> Iterator[str]:
@@ -176,8 +176,7 @@ def _servers(config: RunSections, kind: str) -> Iterator[str]:
         )
     elif engine.urls:
         yield (
-            f"placement.type={kind} starts its servers here, but rollout.engine.urls names others: "
-            "set placement={type: machines}"
+            f"placement.type={kind} starts its servers here, but rollout.engine.urls names others: leave placement out"
         )
 
 
@@ -185,11 +184,6 @@ def _on_gpus(config: RunSections, kind: str) -> Iterator[str]:
     update = config.update
     if update is None:
         yield f"placement.type={kind} places an update, but update=null has none: leave placement out"
-    elif update.deepspeed.hostfile is not None:
-        yield (
-            f"placement.type={kind} trains here, but update.deepspeed.hostfile trains elsewhere: "
-            "set placement={type: machines}"
-        )
     elif update.deepspeed.device != "cuda":
         yield (
             f"placement.type={kind} trains on GPUs, but update.deepspeed.device={update.deepspeed.device}: "
@@ -197,13 +191,16 @@ def _on_gpus(config: RunSections, kind: str) -> Iterator[str]:
         )
 
 
-def _machines(config: RunSections) -> Iterator[str]:
-    engine, update = config.rollout.engine, config.update
-    elsewhere = isinstance(engine, VllmEngineConfig) and engine.urls
-    if not elsewhere and (update is None or update.deepspeed.hostfile is None):
+def _on_ray(config: RunSections, placement: RayPlacement) -> Iterator[str]:
+    trainer, update = placement.pools.trainer, config.update
+    if trainer is None:
+        return
+    if update is None:
+        yield "placement.pools.trainer places an update, but update=null has none: leave it out"
+    elif (update.deepspeed.device == "cuda") != (trainer.gpus >= 1):
         yield (
-            "placement.type=machines names no other machine: set rollout.engine.urls, or update.deepspeed.hostfile, "
-            "or leave placement out"
+            f"placement.pools.trainer.gpus={trainer.gpus:g} and update.deepspeed.device={update.deepspeed.device} do "
+            "not agree: set gpus=1 and device=cuda, or gpus=0 and device=cpu"
         )
 
 

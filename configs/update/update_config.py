@@ -1,18 +1,16 @@
 """The policy update: reward shaping, advantages, loss, critic, optimizer and DeepSpeed."""
 
 import json
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, ValidationInfo, model_validator
 
-from coevo.configs.base import MAX_COUNT, MAX_FACTOR, MAX_PROCESSES, MAX_SECONDS, MAX_TOKENS, Config, FromAnywhere
+from coevo.configs.base import MAX_COUNT, MAX_FACTOR, MAX_PROCESSES, MAX_SECONDS, MAX_TOKENS, Config
 from coevo.configs.trust_settings import Trusted, is_stored
 from coevo.configs.update.advantage_config import AdvantageConfig, GrpoConfig
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.reward_config import ExtrinsicConfig, RewardConfig
-from coevo.utilities.errors import CoevoError
 
 OWNED = {
     "optimizer": "update.optimizer",
@@ -46,13 +44,7 @@ class DeepSpeedConfig(Config):
     timeout: float = Field(default=600.0, gt=0, le=MAX_SECONDS)
     """Seconds that an update, a save or a start of the trainer may take before it is killed."""
     processes: int = Field(default=1, ge=1, le=MAX_PROCESSES, exclude_if=lambda count: count == 1)
-    """Processes on this machine that share the update's micro-batches; steps are the same as with one process."""
-    hostfile: Annotated[str | None, Trusted("starts programs on the machines in it, by ssh"), FromAnywhere] = Field(
-        default=None, exclude_if=lambda path: path is None
-    )
-    """Hostfile of the machines that share them, one line ``NAME slots=PROCESSES`` per machine; replaces ``processes``.
-    They are reached by ssh and see the same files under the same paths.
-    """
+    """Processes that share the update's micro-batches; steps are the same as with one process."""
     device: Literal["cpu", "cuda"] = Field(default="cpu", exclude_if=lambda device: device == "cpu")
     """Device of the processes; each uses its own GPU."""
     activation_checkpointing: bool = Field(default=False, exclude_if=lambda on: not on)
@@ -82,8 +74,6 @@ class DeepSpeedConfig(Config):
         for name in self.settings or {}:
             if name in OWNED:
                 raise ValueError(f"settings.{name} is not allowed there: leave it out and set {OWNED[name]}")
-        if self.hostfile is not None and self.processes != 1:
-            raise ValueError("processes is for one machine: leave it out and set slots=… in the hostfile")
         return self
 
 
@@ -96,33 +86,6 @@ def _settings(path: str) -> Any:
         raise ValueError(f"settings={path!r} does not exist: name a file with DeepSpeed's settings in JSON") from None
     except ValueError as error:
         raise ValueError(f"settings={path!r} is not JSON: {error}") from None
-
-
-def hosts_of(path: Path) -> dict[str, int]:
-    """Number of processes on each machine of a hostfile, the machine of process 0 first.
-
-    Raises:
-        CoevoError: the file does not exist or names no machine, or one of its lines is malformed.
-    """
-    hosts: dict[str, int] = {}
-    for line in filter(None, _uncommented(path)):
-        found = re.fullmatch(r"([A-Za-z0-9][\w.@:-]*)\s+slots=([1-9]\d*)", line)
-        if found is None or found[1] in hosts:
-            raise CoevoError(f"{path}: {line!r} is malformed or repeated; write NAME slots=N, each name once")
-        hosts[found[1]] = int(found[2])
-    if not hosts:
-        raise CoevoError(f"{path}: it names no machine; write NAME slots=N lines")
-    return hosts
-
-
-def _uncommented(path: Path) -> list[str]:
-    """Lines of a hostfile, without comments."""
-    try:
-        return [line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    except OSError:
-        raise CoevoError(
-            f"update.deepspeed.hostfile={str(path)!r} does not exist: name a file of NAME slots=N lines"
-        ) from None
 
 
 DecayRate = Annotated[float, Field(ge=0, lt=1)]

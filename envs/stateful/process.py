@@ -50,9 +50,9 @@ class WorkerProcess:
         self._unsent, self._heard = b"", b""
         self._process: ForkServerProcess | InterpreterProcess
         try:
-            pickled = pickle.dumps(simulator)
-            self._socket, self._process = _started(pickled) if python is None else _started_by(python, pickled)
-        except (TypeError, AttributeError, OSError, EOFError, pickle.PicklingError) as error:
+            image = pickled(simulator)
+            self._socket, self._process = _started(image) if python is None else _started_by(python, image)
+        except (OSError, EOFError) as error:
             raise CoevoError(f"the environment cannot be sent to worker processes: {error}: open in `open`") from error
 
     def fileno(self) -> int:
@@ -105,6 +105,18 @@ class WorkerProcess:
                 self._process.join(ENDING)
         self._socket.close()
         return self._process.exitcode
+
+
+def pickled(simulator: Simulator) -> bytes:
+    """A simulator, to be sent to workers.
+
+    Raises:
+        CoevoError: it cannot be pickled.
+    """
+    try:
+        return pickle.dumps(simulator)
+    except (TypeError, AttributeError, OSError, EOFError, pickle.PicklingError) as error:
+        raise CoevoError(f"the environment cannot be sent to worker processes: {error}: open in `open`") from error
 
 
 def _started(simulator: bytes) -> tuple[socket, ForkServerProcess]:

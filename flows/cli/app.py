@@ -18,6 +18,7 @@ from coevo.flows.cli import (
     approve,
     branch,
     catalogue,
+    cluster,
     compare,
     doctor,
     envs,
@@ -92,6 +93,7 @@ for panel, modules in PANELS.items():
             app.command(rich_help_panel=panel)(command)
 app.add_typer(bank.app, name="bank", rich_help_panel="History")
 app.add_typer(schedule.app, name="schedule", rich_help_panel="Runs")
+app.add_typer(cluster.app, name="cluster", rich_help_panel="Workspace")
 app.add_typer(envs.app, name="envs", rich_help_panel="Choices")
 app.add_typer(new.app, name="new", rich_help_panel="Choices")
 

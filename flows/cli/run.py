@@ -102,12 +102,14 @@ def _dry_run(config: RunConfig, workspace: Workspace, on: str | None, as_json: b
     from coevo.flows.console import output
     from coevo.flows.console.dry_run import report, show
     from coevo.flows.console.patience import patience
+    from coevo.flows.servers.ray_cluster import use_cluster
     from coevo.models.capacity.devices import here, named
     from coevo.tasks.preflight.forecast import forecast, on_this_machine
     from coevo.tasks.preflight.rehearse import rehearse
     from coevo.tasks.publish.reporter import in_stage
     from coevo.tasks.run.assemble import environment_of
 
+    use_cluster(config, workspace.root)
     with patience("the dry run"), environment_of(config) as env:
         with in_stage("plays the first turns with a random agent"):
             rehearsal = rehearse(config, env)

@@ -48,7 +48,7 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
     """
     reach_directly()
     make_private(workspace)
-    with _starting(workspace, name):
+    with starting_lock(workspace, name):
         known = read_records(workspace).get(name)
         if known is not None:
             if is_at(known, workspace) and known.health == health and known.runs() and known.answers():
@@ -83,12 +83,12 @@ def settled(workspace: Path, name: str) -> Server | None:
     Raises:
         ServerError: ``servers.json`` is damaged.
     """
-    with _starting(workspace, name):
+    with starting_lock(workspace, name):
         return read_records(workspace).get(name)
 
 
-def down(workspace: Path) -> list[str]:
-    """Stop the servers of a workspace; return the names of those that were running.
+def down(workspace: Path, prefix: str = "") -> list[str]:
+    """Stop the servers of a workspace whose names begin with ``prefix``; return the names of those that were running.
 
     Raises:
         ServerError: ``servers.json`` is damaged; no server was stopped.
@@ -96,12 +96,13 @@ def down(workspace: Path) -> list[str]:
     if not workspace.is_dir():
         return []
     with ExitStack() as starting:
-        for name in sorted(read_records(workspace)):
-            starting.enter_context(_starting(workspace, name))
+        for name in sorted(name for name in read_records(workspace) if name.startswith(prefix)):
+            starting.enter_context(starting_lock(workspace, name))
         with records_lock(workspace):
             # Prefect's last, since its worker waits for its end.
-            alive = [server for _, server in sorted(read_records(workspace).items()) if server.runs()]
-            left = {server.name: server for server in alive}
+            known = sorted(read_records(workspace).items())
+            alive = [server for name, server in known if name.startswith(prefix) and server.runs()]
+            left = {name: server for name, server in known if server in alive or not name.startswith(prefix)}
             write_records(workspace, left)
             for server in alive:
                 server.stop()
@@ -141,7 +142,7 @@ def _record(workspace: Path, server: Server) -> None:
         write_records(workspace, read_records(workspace) | {server.name: server})
 
 
-def _starting(workspace: Path, name: str) -> FileLock:
+def starting_lock(workspace: Path, name: str) -> FileLock:
     """Lock held while a server starts; servers of other names can start concurrently."""
     return FileLock(workspace / f"{name}-server.lock")
 

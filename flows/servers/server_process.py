@@ -9,6 +9,9 @@ from pydantic.dataclasses import dataclass
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.processes import answers, end_group
 
+NO_HTTP = "/"
+"""Health path of a server that speaks no HTTP: it answers while it runs."""
+
 
 class ServerError(CoevoError):
     """A server did not start; names its log."""
@@ -55,7 +58,7 @@ class Server:
 
     def answers(self) -> bool:
         """Return True if it takes requests."""
-        return answers(self.url + self.health)
+        return self.runs() if self.health == NO_HTTP else answers(self.url + self.health)
 
     def stop(self) -> None:
         """End its process group; nothing where it no longer runs."""

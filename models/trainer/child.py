@@ -5,7 +5,9 @@ are ``{"result": …}`` or, before the child exits, ``{"error": …}``. Tensors 
 of libraries goes to standard error.
 
 With a directory as its argument, it is one of several processes of a launcher, which meet there. Process 0 talks to
-the parent and passes its requests on; all do the work.
+the parent and passes its requests on; all do the work. With an address as a second argument, it is one of a cluster's:
+the directory is its own, for its files, and removed at its end; process 0 listens at the address and writes at which
+port, which is the first line that the others read.
 """
 
 import json
@@ -43,17 +45,21 @@ def main() -> None:
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     meeting = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    address = sys.argv[2] if len(sys.argv) > 2 else ""
     number = int(os.environ["RANK"]) if meeting else 0
     requests: SimpleQueue[str] = SimpleQueue()
+    if meeting is not None and address:
+        os.chdir(meeting)
     if number == 0:
         threading.Thread(target=_listen, args=(requests, meeting), daemon=True).start()
     else:
-        threading.Thread(target=_watch, daemon=True).start()
+        address = sys.stdin.readline().strip() if address else ""
+        threading.Thread(target=_watch, args=(meeting if address else None,), daemon=True).start()
     try:
-        _serve(requests if number == 0 else None, replies, meeting)
+        _serve(requests if number == 0 else None, replies, meeting, address)
     except Exception as error:
         words = str(error) if isinstance(error, CoevoError) else _words(error)
-        if number == 0 and not _alone(error):
+        if (number == 0 or address) and not _alone(error):
             _reply(replies, {"error": words})
         if meeting is not None:
             log.exception("process %d failed", number)
@@ -63,14 +69,17 @@ def main() -> None:
         raise
 
 
-def _serve(requests: SimpleQueue[str] | None, replies: TextIO, meeting: Path | None) -> None:
+def _serve(requests: SimpleQueue[str] | None, replies: TextIO, meeting: Path | None, address: str) -> None:
     """Handle requests: process 0 gets them from the parent, the others from process 0, which alone answers."""
     started = perf_counter()
     sys.modules["mlflow"] = None  # type: ignore[assignment]  # DeepSpeed's autotuner would import it, for a second
     from coevo.models.trainer import ranks  # takes seconds, in which the parent may already be gone
     from coevo.models.trainer.training_session import TrainingSession
 
-    ranks.join(None if meeting is None else meeting / "store")
+    if address:
+        ranks.join_at(address, lambda port: print(f"{address}:{port}", file=replies, flush=True))
+    else:
+        ranks.join(None if meeting is None else meeting / "store")
 
     def heard() -> dict[str, Any]:
         return json.loads(ranks.shared(requests.get() if requests else None))  # type: ignore[no-any-return]
@@ -100,11 +109,13 @@ def _listen(requests: SimpleQueue[str], meeting: Path | None) -> None:
     os._exit(0)
 
 
-def _watch() -> None:
+def _watch(folder: Path | None) -> None:
     """End with the parent, which holds the other end of the input; only process 0 reads it."""
     waiting = select.poll()
     waiting.register(sys.stdin.fileno(), select.POLLRDHUP)
     waiting.poll()
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 

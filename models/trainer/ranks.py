@@ -5,6 +5,7 @@ collectives wait for all. A process without one takes a copy that does not count
 """
 
 import os
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -24,6 +25,9 @@ __compatible_ops__["deepspeed_shm_comm"] = False
 TIMEOUT = timedelta(days=30)
 """Maximum wait of processes for each other; between updates that is a whole rollout. The parent kills hanging ones."""
 
+MEETING = timedelta(minutes=10)
+"""Maximum wait of a cluster's processes for process 0; the others load libraries meanwhile."""
+
 T = TypeVar("T")
 
 
@@ -36,11 +40,37 @@ def join(meeting: Path | None = None) -> None:
     """
     if meeting is None:
         os.environ.setdefault("LOCAL_RANK", "0")
-        number, count = 0, 1
         store: Any = dist.HashStore()  # type: ignore[attr-defined]  # needs no port that another run could hold
+        _form(store, 0, 1)
     else:
         number, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        store = dist.FileStore(str(meeting), count)  # type: ignore[attr-defined]  # likewise
+        _form(dist.FileStore(str(meeting), count), number, count)  # type: ignore[attr-defined]  # likewise
+
+
+def join_at(address: str, tell: Callable[[int], None]) -> None:
+    """Form the process group of a cluster's processes, once in the life of a process.
+
+    Args:
+        address: for process 0, the address of this machine that it listens at; for the others, ``HOST:PORT`` of it.
+        tell: called by process 0 with its port, before it waits for the others.
+    """
+    number, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if number == 0:
+        listener = socket.create_server((address, 0))
+        port = listener.getsockname()[1]
+        tell(port)
+        # A store that makes its own socket listens at every address.
+        where: dict[str, Any] = {"is_master": True, "master_listen_fd": listener.detach()}
+    else:
+        address, _, written = address.rpartition(":")
+        port, where = int(written), {"is_master": False}
+    store: Any = dist.TCPStore(  # type: ignore[attr-defined]
+        address, port, count, timeout=MEETING, wait_for_workers=False, **where
+    )
+    _form(store, number, count)
+
+
+def _form(store: Any, number: int, count: int) -> None:
     device = deepspeed.get_accelerator()
     device.set_device(int(os.environ["LOCAL_RANK"]))
     backend = "gloo" if device.device_name() == "cpu" else device.communication_backend_name()

@@ -1,24 +1,22 @@
 """The parent's side of the trainer: a child, or several that work as one, and a watchdog over them."""
 
 import json
-import os
-import select
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from coevo.configs.update.update_config import UpdateConfig
+from coevo.configs.update.update_config import DeepSpeedConfig, UpdateConfig
 from coevo.models.trainer.samples import Scores, read_scores
-from coevo.models.trainer.trainer_launch import Launched
+from coevo.models.trainer.trainer_launch import Launched, TrainerRanks
 from coevo.records.draws import Key
 from coevo.utilities.errors import CoevoError
 
 POLL_INTERVAL_S = 1.0
-"""Seconds between two looks at the processes: those on other machines hold no end of our pipes."""
+"""Seconds between two looks at the processes: those on other nodes hold no end of our pipes."""
 
 
 class TrainerError(CoevoError):
@@ -62,7 +60,7 @@ class Trainer:
         temperature: of the rollouts; divides the logits here as well.
         threads: CPU threads per tensor operation.
         log: file that the child's standard error is appended to.
-        variables: of the child's environment, in addition to our own or overriding them.
+        launch: starts the processes; ``Launched`` or ``ClusterRanks`` with their further arguments.
 
     Attributes:
         waited: seconds that the first call waited for the child to load.
@@ -76,22 +74,27 @@ class Trainer:
         temperature: float,
         threads: int,
         log: Path,
-        variables: Mapping[str, str] | None = None,
+        launch: Callable[[DeepSpeedConfig, Path], TrainerRanks] = Launched,
     ) -> None:
         self._timeout = config.deepspeed.timeout
         self._log = log
         self._ready = False
         self.waited = 0.0
         self._heard = b""
-        self._launched = Launched(config.deepspeed, log, variables or {})
-        self._write(
-            config=config.model_dump_json(),
-            temperature=temperature,
-            threads=threads,
-            policy=str(start.policy.absolute()),
-            reference=str(start.reference.absolute()),
-            optimizer=str(start.optimizer.absolute()) if start.optimizer else "",
-        )
+        self._launched = launch(config.deepspeed, log)
+        try:
+            policy = self._launched.send(start.policy)
+            self._write(
+                config=config.model_dump_json(),
+                temperature=temperature,
+                threads=threads,
+                policy=policy,
+                reference=policy if start.reference == start.policy else self._launched.send(start.reference),
+                optimizer=self._launched.send(start.optimizer) if start.optimizer else "",
+            )
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def pid(self) -> int:
@@ -113,12 +116,12 @@ class Trainer:
         Raises:
             TrainerError: the update failed, or took longer than ``config.deepspeed.timeout`` and was killed.
         """
-        written = "" if answers is None else str(answers.absolute())
-        return UpdateReport(self._call("update", batch=str(batch.absolute()), key_parts=list(key), answers=written))
+        sent = {"batch": batch} | ({} if answers is None else {"answers": answers})
+        return UpdateReport(self._on({"answers": ""}, "update", sent, key_parts=list(key)))
 
     def update_critic(self, batch: Path, key: Key) -> UpdateReport:
         """Train only the critic on samples in ``batch``; the policy stays unchanged. Needs a critic."""
-        return UpdateReport(self._call("update_critic", batch=str(batch.absolute()), key_parts=list(key)))
+        return UpdateReport(self._on({}, "update_critic", {"batch": batch}, key_parts=list(key)))
 
     def score(self, batch: Path, into: Path) -> Scores:
         """Per-row inputs of advantages for the samples in ``batch`` (``coevo.models.trainer.samples.write_turns``).
@@ -128,12 +131,17 @@ class Trainer:
         Raises:
             TrainerError: it failed, or took longer than ``config.deepspeed.timeout`` and was killed.
         """
-        self._call("score", batch=str(batch.absolute()), scores=str(into.absolute()))
+        name = self._launched.space(into)
+        self._on({}, "score", {"batch": batch}, scores=name)
+        self._launched.fetch(name, into)
         return read_scores(into)
 
     def save(self, policy: Path, optimizer: Path) -> None:
         """Write the policy's directory and the optimizer's. Raises ``TrainerError``."""
-        self._call("save", policy=str(policy.absolute()), optimizer=str(optimizer.absolute()))
+        names = {path: self._launched.space(path) for path in (policy, optimizer)}
+        self._call("save", policy=names[policy], optimizer=names[optimizer])
+        for path, name in names.items():
+            self._launched.fetch(name, path)
 
     def close(self) -> None:
         """End the child."""
@@ -144,6 +152,15 @@ class Trainer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _on(self, defaults: Mapping[str, str], method: str, files: Mapping[str, Path], **arguments: object) -> Any:
+        """Call a method with files, whose copies are removed afterwards."""
+        self.wait()
+        sent = {name: self._launched.send(path) for name, path in files.items()}
+        result = self._call(method, **{**defaults, **sent}, **arguments)
+        for name in sent.values():
+            self._launched.forget(name)
+        return result
 
     def _call(self, method: str, **arguments: object) -> Any:
         self.wait()
@@ -164,13 +181,12 @@ class Trainer:
         return reply["result"]
 
     def _line(self, method: str, deadline: float) -> bytes:
-        descriptor = self._launched.replies
         while b"\n" not in self._heard:
             left = max(0.0, deadline - time.monotonic())
-            if not select.select([descriptor], [], [], min(left, POLL_INTERVAL_S))[0]:
+            part = self._launched.read(min(left, POLL_INTERVAL_S))
+            if part is None:
                 self._look(method, left)
                 continue
-            part = os.read(descriptor, 65536)
             if not part:
                 raise TrainerError(self._launched.last_words())
             self._heard += part

@@ -1,39 +1,80 @@
 """Launch of the trainer's processes by the parent: an input pipe, an output pipe, and a common end.
 
-One process is started directly, several by DeepSpeed's launcher: one launcher on this machine, or one on each machine
-of a hostfile, by ssh. All processes hold the other end of the input pipe, and end with the parent, however that ends.
-(DeepSpeed's own way to other machines, pdsh, does not pass the pipes on.)
+One process is started directly, several by DeepSpeed's launcher. All processes hold the other end of the input pipe,
+and end with the parent, however that ends.
 """
 
 import base64
 import json
 import os
-import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 
-from coevo.configs.update.update_config import DeepSpeedConfig, hosts_of
+from coevo.configs.update.update_config import DeepSpeedConfig
 from coevo.utilities.errors import CoevoError
-from coevo.utilities.processes import UTF8
+from coevo.utilities.processes import UTF8, Launch, ServerProcess
 
 CHILD = "coevo.models.trainer.child"
 FAILED = "failed-{}"
 """Error file of process ``{}`` in the meeting place, written before it ends; process 0 reports to the parent."""
-UNREACHED = 255
-"""Exit status of ssh where the machine cannot be reached, refuses the login, or is lost."""
-SSH_OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "-o", "ServerAliveInterval=30")
-"""ssh asks nothing, and ends within two minutes of the loss of a machine."""
-FORWARDED = ("NCCL_", "GLOO_")
-"""Prefixes of the environment variables that other machines get from this one."""
+
+
+class TrainerRanks(Protocol):
+    """The trainer's processes, here (``Launched``) or on a cluster (``cluster_ranks``)."""
+
+    @property
+    def pid(self) -> int:
+        """Process id of the process, or of what started several."""
+        ...
+
+    def send(self, path: Path) -> str:
+        """Make a file or directory known to all of them; returns its name for them."""
+        ...
+
+    def space(self, path: Path) -> str:
+        """Name for them of a file or directory that process 0 is to write."""
+        ...
+
+    def fetch(self, name: str, path: Path) -> None:
+        """Bring what process 0 wrote under a name to ``path``, the one that the name was made for."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """Remove the copies of what was sent; the file or directory itself stays."""
+        ...
+
+    def write(self, line: bytes) -> None:
+        """Write to the input of process 0. Raises ``BrokenPipeError`` if it has ended."""
+        ...
+
+    def read(self, seconds: float) -> bytes | None:
+        """Part of their replies; None for nothing in that time, and ``b""`` at their end."""
+        ...
+
+    def ended(self) -> bool:
+        """True if one of them has ended; they work together or not at all."""
+        ...
+
+    def last_words(self) -> str:
+        """Reason of their end, in one line; call it only after an end."""
+        ...
+
+    def kill(self) -> None:
+        """Kill them all at once."""
+        ...
+
+    def close(self) -> None:
+        """End them, and leave nothing behind."""
+        ...
 
 
 class Launched:
-    """The trainer's processes.
+    """The trainer's processes on this machine.
 
     Args:
         config: their place and number.
@@ -41,76 +82,70 @@ class Launched:
         variables: of their environment, in addition to our own or overriding them.
 
     Raises:
-        CoevoError: the hostfile does not exist, or one of its lines is malformed.
+        CoevoError: the GPUs are too few.
     """
 
-    def __init__(self, config: DeepSpeedConfig, log: Path, variables: Mapping[str, str]) -> None:
-        file = config.hostfile
-        nodes = {"localhost": _here(config, os.environ | variables)} if file is None else _elsewhere(Path(file))
-        self._count = sum(map(len, nodes.values()))
-        self._machines = [] if file is None else list(nodes)
+    def __init__(self, config: DeepSpeedConfig, log: Path, variables: Mapping[str, str] | None = None) -> None:
+        variables = variables or {}
+        devices = _here(config, {**os.environ, **variables})
+        self._count = len(devices)
         self._log = log
         self._logged = log.stat().st_size if log.exists() else 0
         self._meeting: Path | None = None
-        environment = {**_environment(config), **variables}
-        commands = [[sys.executable, "-P", "-m", CHILD]]
-        if config.processes > 1 or config.hostfile is not None:
+        command = [sys.executable, "-P", "-m", CHILD]
+        if config.processes > 1:
             self._meeting = Path(tempfile.mkdtemp(prefix="trainer-", dir=log.absolute().parent))
-            commands = [_launcher(nodes, number, self._meeting) for number in range(len(nodes))]
-        if config.hostfile is not None:
-            commands = [_by_ssh(*each, environment) for each in zip(nodes, commands, strict=True)]
-        self._processes = [
-            _spawn(command, environment, log, first=not number) for number, command in enumerate(commands)
-        ]
+            command = _launcher(devices, self._meeting)
+        environment = {**os.environ, **environment_of_ranks(config), **variables}
+        self._process = ServerProcess(Launch(command, environment, log, append=True, leash=True, replies=True))
 
     @property
     def pid(self) -> int:
         """Process id of the process, or of the launcher of several."""
-        return self._processes[0].pid
+        return self._process.pid
 
-    @property
-    def replies(self) -> int:
-        """Descriptor of the output pipe."""
-        assert self._processes[0].stdout is not None
-        return self._processes[0].stdout.fileno()
+    def send(self, path: Path) -> str:
+        """As in ``TrainerRanks``: they see the same files."""
+        return str(path.absolute())
+
+    space = send
+
+    def fetch(self, name: str, path: Path) -> None:
+        """As in ``TrainerRanks``: it is there."""
+
+    def forget(self, name: str) -> None:
+        """As in ``TrainerRanks``: there is no copy."""
 
     def write(self, line: bytes) -> None:
         """Write to the input pipe. Raises ``BrokenPipeError`` if the processes have ended."""
-        assert self._processes[0].stdin is not None
-        self._processes[0].stdin.write(line)
+        self._process.write(line)
+
+    def read(self, seconds: float) -> bytes | None:
+        """Part of their replies; None for nothing in that time, and ``b""`` at their end."""
+        return self._process.read(seconds)
 
     def kill(self) -> None:
         """Kill them all at once."""
-        for process in self._processes:
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)  # each leads a session with all its children
+        self._process.kill()
 
     def close(self) -> None:
         """End them, and leave nothing behind."""
-        self.kill()
-        for process in self._processes:
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
+        self._process.close()
         if self._meeting is not None:
-            shutil.rmtree(self._meeting, ignore_errors=True)  # a process on another machine may still be leaving
+            shutil.rmtree(self._meeting, ignore_errors=True)
 
     def ended(self) -> bool:
-        """True if one of them has ended, here or on another machine; they work together or not at all."""
-        return any(process.poll() is not None for process in self._processes)
+        """True if one of them has ended; they work together or not at all."""
+        return not self._process.runs()
 
     def last_words(self) -> str:
         """Reason of their end, in one line; call it only after an end."""
-        number = next((at for at, process in enumerate(self._processes) if process.poll() is not None), 0)
-        status = self._processes[number].wait()
+        status = self._process.status()
         if self._meeting is None:
             return f"the trainer died (exit status {status}): {self._last_line()}; see {self._log}{_suspicion(status)}"
         told = sorted(self._meeting.glob(FAILED.format("*")), key=lambda path: path.stat().st_mtime_ns)
         if told:
             return told[0].read_text(encoding="utf-8")
-        if self._machines and status == UNREACHED:
-            return f"ssh to {self._machines[number]} failed: {self._last_line()}; see {self._log}"
         status -= 256 * (status > 128)  # a signal, as the launcher passes it on
         return (
             f"one of the trainer's {self._count} processes died (exit status {status}); see {self._log}"
@@ -144,16 +179,11 @@ def _here(config: DeepSpeedConfig, environment: Mapping[str, str]) -> list[str]:
     return devices[: config.processes]
 
 
-def _elsewhere(path: Path) -> dict[str, list[str]]:
-    """Devices of the processes on each machine of a hostfile."""
-    return {name: list(map(str, range(count))) for name, count in hosts_of(path).items()}
-
-
-def _launcher(nodes: dict[str, list[str]], number: int, meeting: Path) -> list[str]:
-    """Command of DeepSpeed's launcher for the processes on one machine."""
+def _launcher(devices: list[str], meeting: Path) -> list[str]:
+    """Command of DeepSpeed's launcher for several processes."""
     options = {
-        "world_info": base64.urlsafe_b64encode(json.dumps(nodes).encode()).decode(),
-        "node_rank": str(number),
+        "world_info": base64.urlsafe_b64encode(json.dumps({"localhost": devices}).encode()).decode(),
+        "node_rank": "0",
         "log_level": "error",
     }
     launch = [
@@ -166,8 +196,13 @@ def _launcher(nodes: dict[str, list[str]], number: int, meeting: Path) -> list[s
     return [*launch, "--module", "--no_local_rank", CHILD, str(meeting)]
 
 
-def _environment(config: DeepSpeedConfig) -> dict[str, str]:
-    """Environment that decides from where processes import, in any working directory, and where they compute."""
+def environment_of_ranks(config: DeepSpeedConfig, loopback: bool = True) -> dict[str, str]:
+    """Environment that decides from where processes import, in any working directory, and where they compute.
+
+    Args:
+        config: their device.
+        loopback: True for processes that meet on 127.0.0.1.
+    """
     decided = {
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "PYTHONSAFEPATH": "1",
@@ -176,25 +211,6 @@ def _environment(config: DeepSpeedConfig) -> dict[str, str]:
     }
     if config.device == "cuda":
         decided["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # repeatable sums
-    if config.hostfile is None and sys.platform == "linux":
+    if loopback and sys.platform == "linux":
         decided["GLOO_SOCKET_IFNAME"] = "lo"  # the machine's name need not lead to it
     return decided
-
-
-def _by_ssh(host: str, command: list[str], environment: dict[str, str]) -> list[str]:
-    forwarded = {name: value for name, value in os.environ.items() if name.startswith(FORWARDED)}
-    variables = [f"{name}={value}" for name, value in (forwarded | environment).items()]
-    return ["ssh", *SSH_OPTIONS, host, shlex.join(["exec", "env", *variables, *command])]
-
-
-def _spawn(command: list[str], environment: dict[str, str], log: Path, first: bool) -> subprocess.Popen[bytes]:
-    with log.open("ab") as errors:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE if first else errors,
-            stderr=errors,
-            bufsize=0,
-            env=os.environ | environment,
-            start_new_session=True,  # Ctrl-C goes to the parent, which may want to finish its work
-        )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from coevo.configs.bank.admission_config import OutsideAdmissionConfig, ReplayAdmissionConfig
 from coevo.configs.bank.writer_model_config import FrozenWriterModelConfig, PolicyWriterModelConfig
+from coevo.configs.placement_config import trainer_pool
 from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.rollout.rollout_config import EngineConfig, VllmEngineConfig
 from coevo.configs.run_config import RunConfig
@@ -20,7 +21,7 @@ from coevo.models.capacity.footprint import optimizer, weights
 from coevo.models.capacity.iteration_time import decoding, generator, on_host, storing, updating
 from coevo.models.capacity.model_shape import ModelShape, shape_of
 from coevo.records.episode import Turn
-from coevo.tasks.preflight.memory import Lengths, processes_of
+from coevo.tasks.preflight.memory import Lengths
 from coevo.tasks.preflight.writing_time import asking, writing
 from coevo.tasks.run.run_writer_model import writer_model_config
 
@@ -135,7 +136,7 @@ def _updating(config: RunConfig, machine: Machine, shape: ModelShape, tokens: fl
     critic = 0 if update.critic is None else 1 + 3 * update.critic.optimizer.epochs
     here = on_host(config.rollout.engine, machine)
     on = machine.gpus[0] if update.deepspeed.device == "cuda" and machine.gpus else here
-    processes = processes_of(update.deepspeed)
+    processes = update.deepspeed.processes
     return updating(shape, tokens, on, policy + critic, processes)
 
 
@@ -182,8 +183,8 @@ def _served(config: RunConfig) -> Iterator[Elsewhere]:
 
 
 def _trained(config: RunConfig) -> Iterator[Elsewhere]:
-    if config.update is not None and config.update.deepspeed.hostfile is not None:
-        yield Elsewhere(("update",), f"the machines of update.deepspeed.hostfile={config.update.deepspeed.hostfile}")
+    if config.update is not None and trainer_pool(config.placement) is not None:
+        yield Elsewhere(("update",), "the nodes of placement.pools.trainer")
 
 
 def _urls(engine: EngineConfig) -> str:

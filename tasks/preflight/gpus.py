@@ -1,7 +1,7 @@
 """GPUs of this machine: those that servers and trainer use, and an error where these do not exist."""
 
 from coevo.configs.bank.writer_model_config import FrozenWriterModelConfig
-from coevo.configs.placement_config import SeparatePlacement, SharedPlacement
+from coevo.configs.placement_config import SeparatePlacement, SharedPlacement, trainer_pool
 from coevo.configs.rollout.rollout_config import EngineConfig, VllmEngineConfig, gpus_of, indices_of
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine
@@ -34,7 +34,7 @@ def server_gpus(engine: VllmEngineConfig | None, machine: Machine) -> set[int]:
 def trainer_gpus(config: RunConfig) -> set[int]:
     """GPUs of the update; none if it trains on the CPU or on other machines."""
     update, placement, engine = config.update, config.placement, config.rollout.engine
-    if update is None or update.deepspeed.device != "cuda" or update.deepspeed.hostfile is not None:
+    if update is None or update.deepspeed.device != "cuda" or trainer_pool(placement) is not None:
         return set()
     if isinstance(placement, SeparatePlacement):
         return set(placement.update)

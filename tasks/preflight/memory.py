@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from coevo.configs.placement_config import MachinesPlacement, SeparatePlacement, SharedPlacement
+from coevo.configs.placement_config import SeparatePlacement, SharedPlacement, trainer_pool
 from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.configs.run_config import RunConfig
-from coevo.configs.update.update_config import DeepSpeedConfig, UpdateConfig, hosts_of
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.capacity.devices import GIB, Machine
 from coevo.models.capacity.footprint import (
     ACTIVATIONS,
@@ -110,7 +109,7 @@ def plan_of(update: UpdateConfig, shape: ModelShape, lengths: Lengths) -> Traini
     return Training(
         shape=shape,
         stage=deepspeed.zero_stage,
-        processes=processes_of(deepspeed),
+        processes=deepspeed.processes,
         tokens=deepspeed.tokens,
         answers=deepspeed.tokens * lengths.answer // (lengths.answer + lengths.shortest),
         critic=update.critic is not None,
@@ -121,11 +120,6 @@ def plan_of(update: UpdateConfig, shape: ModelShape, lengths: Lengths) -> Traini
         if deepspeed.device == "cuda"
         else min(bucket, shape.trainable),  # the unused rest is never touched
     )
-
-
-def processes_of(deepspeed: DeepSpeedConfig) -> int:
-    """Number of processes of the update. Raises ``CoevoError`` if the hostfile is missing or malformed."""
-    return deepspeed.processes if deepspeed.hostfile is None else sum(hosts_of(Path(deepspeed.hostfile)).values())
 
 
 def _offloaded(zero: dict[str, Any], section: str) -> bool:
@@ -161,8 +155,8 @@ def _updating(config: RunConfig, machine: Machine, kept: list[MemoryUse]) -> Nee
     here = trainer_gpus(config)
     items = max(([*alone, *_servers_on(config, machine, gpu)] for gpu in sorted(here)), key=peak, default=alone)
     there = int(machine.gpus[0].memory * USABLE) if machine.gpus else None
-    if isinstance(config.placement, MachinesPlacement) and not here:
-        there = None if config.placement.gib is None else int(config.placement.gib * GIB * USABLE)
+    if (pool := trainer_pool(config.placement)) is not None:
+        there = None if pool.gib is None else int(pool.gib * GIB * USABLE)
     return Need("each GPU of the update", peak(items), there, _largest(items))
 
 
@@ -196,7 +190,7 @@ def _host(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengt
     update = config.update
     items = [MemoryUse("the loop", MAIN), *_engine_on_host(config, machine, shape, lengths)]
     items += writer_model_on_host(config, machine)
-    if update is not None and update.deepspeed.hostfile is None:  # otherwise this machine only coordinates
+    if update is not None and trainer_pool(config.placement) is None:  # otherwise this machine only coordinates
         deepspeed = update.deepspeed
         here = deepspeed.processes
         taken = [item for item in trained if item.offloaded or deepspeed.device == "cpu"]

@@ -10,7 +10,7 @@ from functools import cache
 from shlex import join
 
 from coevo.configs.load.load import change, validate
-from coevo.configs.placement_config import MachinesPlacement, SeparatePlacement, SharedPlacement
+from coevo.configs.placement_config import SeparatePlacement, SharedPlacement, trainer_pool
 from coevo.configs.policy_config import ScratchPolicyConfig
 from coevo.configs.rollout.rollout_config import TransformersEngineConfig, VllmEngineConfig, indices_of, width_of
 from coevo.configs.run_config import RunConfig
@@ -150,10 +150,10 @@ def spread(config: RunConfig, count: int) -> tuple[str, ...]:
     Servers keep the number of GPUs that each is split over.
     """
     engine, update = config.rollout.engine, config.update
-    if update is None or update.deepspeed.hostfile is not None or update.deepspeed.device != "cuda" or count < 1:
+    if update is None or trainer_pool(config.placement) is not None or update.deepspeed.device != "cuda" or count < 1:
         return ()
     trains = (f"update.deepspeed.processes={count}",)
-    if isinstance(config.placement, MachinesPlacement) or (isinstance(engine, VllmEngineConfig) and engine.urls):
+    if isinstance(engine, VllmEngineConfig) and engine.urls:
         return trains
     if not isinstance(engine, VllmEngineConfig):
         return trains
@@ -234,7 +234,7 @@ def changes(config: RunConfig, count: int, free: int | None) -> Iterator[tuple[s
 def on_cpu(config: RunConfig) -> tuple[str, ...]:
     """Overrides with which an update on GPUs of this machine trains on its CPU, beside one server; none for others."""
     update, engine = config.update, started(config.rollout.engine)
-    if update is None or update.deepspeed.device != "cuda" or update.deepspeed.hostfile is not None:
+    if update is None or update.deepspeed.device != "cuda" or trainer_pool(config.placement) is not None:
         return ()
     wide = ("update.deepspeed.processes=1",) if update.deepspeed.processes > 1 else ()
     servers = ("rollout.engine.replicas=1", "rollout.engine.devices=[]") if engine and engine.replicas > 1 else ()

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from coevo.configs.env import EnvConfig
 from coevo.configs.load.open_parts import open_parts
-from coevo.configs.placement_config import SharedPlacement
+from coevo.configs.placement_config import RayPlacement, SharedPlacement
 from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.configs.run_config import RunConfig
@@ -31,6 +32,7 @@ from coevo.tasks.parts import Parts
 from coevo.tasks.play.play import Player
 from coevo.tasks.publish.reporter import in_stage, reporter
 from coevo.tasks.writing.ask_writer_model import Writing
+from coevo.utilities.cluster.joined_cluster import joined
 from coevo.utilities.errors import ConfigError
 
 
@@ -108,6 +110,7 @@ def environment_of(config: RunConfig) -> Iterator[Environment[Any]]:
         return
     with in_stage("builds the environment"):
         env = make(config.env)
+        place_simulators(config, env)
     with closing(env):
         _check_environment(config, env)
         token = _built.set((config.env, env))
@@ -115,6 +118,29 @@ def environment_of(config: RunConfig) -> Iterator[Environment[Any]]:
             yield env
         finally:
             _built.reset(token)
+
+
+def place_simulators(config: RunConfig, env: Environment[Any]) -> None:
+    """Let the simulators of an environment run on the cluster of the run's placement, which is joined when they start.
+
+    Raises:
+        ConfigError: the environment has none.
+    """
+    placement = config.placement
+    if not isinstance(placement, RayPlacement) or placement.pools.environments is None:
+        return
+    from coevo.envs.stateful.cluster_workers import ClusterWorkers
+    from coevo.envs.stateful.stateful_environment import StatefulEnvironment
+
+    if not isinstance(env, StatefulEnvironment):
+        raise ConfigError(
+            f"placement.pools.environments places simulators, and {env.name} has none: it computes in this process; "
+            "leave the pool out"
+        )
+    join = partial(joined, placement.address, placement.startup_timeout)
+    env.workers = ClusterWorkers(
+        join, placement.pools.environments, placement.startup_timeout, env, env.simulator, env.python
+    )
 
 
 def _check_environment(config: RunConfig, env: Environment[Any]) -> None:

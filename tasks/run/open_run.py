@@ -35,7 +35,7 @@ from coevo.tasks import revision_artifacts
 from coevo.tasks.gates.tables import check_table
 from coevo.tasks.parts import Stores
 from coevo.tasks.pending_revision import PendingRevision, Result
-from coevo.tasks.placement import trainer_environment
+from coevo.tasks.placement import trainer_launch
 from coevo.tasks.publish.catchup import open_publisher
 from coevo.tasks.publish.prefect import artifacts_of
 from coevo.tasks.publish.reporter import Reporter, in_stage
@@ -150,7 +150,7 @@ def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifes
         temperature=config.rollout.sampling.temperature,
         threads=config.rollout.engine.threads,
         log=paths.log,
-        variables=trainer_environment(config),
+        launch=trainer_launch(config),
     )
 
 

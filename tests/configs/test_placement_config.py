@@ -4,8 +4,10 @@ import pytest
 from support.refusal import refusal
 
 from coevo.configs.load.load import load_recipe
+from coevo.configs.placement_config import trainer_pool
 
 SMALL, SHARED, SEPARATE = "homerules-coevo-rl", "homerules-coevo-rl-qwen3-8b", "homerules-jerp-qwen2.5-7b"
+RAY = "placement={type: ray, pools: {trainer: {}}}"
 
 
 def test_a_placement_that_is_not_set_is_not_written():
@@ -16,14 +18,18 @@ def test_a_placement_that_is_not_set_is_not_written():
     ("recipe", "overrides", "says"),
     [
         (SMALL, ["placement.type=shared"], "rollout.engine.type=transformers has none: set rollout.engine.type=vllm"),
-        (SMALL, ["placement.type=machines"], "set rollout.engine.urls, or update.deepspeed.hostfile"),
+        (
+            SMALL,
+            ["placement={type: ray, pools: {}}"],
+            "none is set: set placement.pools.environments={} or",
+        ),
+        (SMALL, ["placement={type: ray, address: '*', pools: {trainer: {}}}"], "address"),
+        (SMALL, [RAY, "update=null"], "update=null has none: leave it out"),
+        (SMALL, [RAY, "update.deepspeed.device=cuda"], "do not agree: set gpus=1 and device=cuda, or gpus=0"),
         (SHARED, ["update.deepspeed.device=cpu"], "set update.deepspeed.device=cuda"),
         (SHARED, ["update=null"], "update=null has none: leave placement out"),
-        (SHARED, ["update.deepspeed.processes=1", "update.deepspeed.hostfile=hosts"], "set placement={type: machines}"),
         (SHARED, ["placement.sleep=3"], "Input should be 1 or 2"),
         (SEPARATE, ["placement.update=[0]"], "share GPU 0: give either its own, or type=shared"),
-        (SHARED, ["placement.type=machines"], "names no other machine: set rollout.engine.urls"),
-        (SHARED, ["placement.type=machines", "update=null"], "names no other machine: set rollout.engine.urls"),
         (
             SEPARATE,
             ["placement.update=[1, 0]", "rollout.engine.devices=['0,1']", "update.deepspeed.processes=2"],
@@ -35,7 +41,7 @@ def test_a_placement_that_is_not_set_is_not_written():
         (
             SEPARATE,
             ["rollout.engine.devices=[]", "rollout.engine.urls=['http://there:8000']"],
-            "rollout.engine.urls names others: set placement={type: machines}",
+            "rollout.engine.urls names others: leave placement out",
         ),
     ],
 )
@@ -43,9 +49,8 @@ def test_what_does_not_agree_is_one_line(recipe, overrides, says):
     assert says in refusal(recipe, overrides)
 
 
-def test_machines_take_servers_by_url_and_a_trainer_by_hostfile():
-    elsewhere = ["placement.type=machines", "rollout.engine.devices=[]", "rollout.engine.replicas=1"]
-    served = load_recipe(SHARED, [*elsewhere, "rollout.engine.urls=['http://there:8000']"])
-    assert (served.placement.type, served.placement.gib) == ("machines", None)
-    hosts = ["placement={type: machines, gib: 80.0}", "update.deepspeed.processes=1", "update.deepspeed.hostfile=hosts"]
-    assert load_recipe(SHARED, hosts).placement.gib == 80
+def test_pools_of_a_cluster_that_are_not_set_stay_here():
+    placement = load_recipe(SMALL, ["placement={type: ray, pools: {environments: {per_node: 2}}}"]).placement
+    assert (placement.address, placement.pools.environments.per_node, placement.pools.trainer) == ("auto", 2, None)
+    assert trainer_pool(placement) is None
+    assert trainer_pool(load_recipe(SMALL, [RAY]).placement).gib is None

@@ -21,6 +21,8 @@ INERT = {
     "EndpointPolicyConfig.model": "a name in a request to an address that is confirmed",
     "EndpointWriterModelConfig.model": "a name in a request to an address that is confirmed",
     "LoraConfig.target_modules": "a pattern over names of layers",
+    "EnvironmentPool.resource": "a name that nodes of a confirmed cluster declare",
+    "TrainerPool.resource": "the same",
     "RowsConfig.prompt": "a column of a table that is confirmed",
     "RowsConfig.split": "the same",
     "RowsConfig.scope": "the same",
@@ -84,7 +86,7 @@ TRUSTED = {
     "EvaluationConfig.encoder",
     "VllmEngineConfig.urls",
     "VllmEngineConfig.python",
-    "DeepSpeedConfig.hostfile",
+    "RayPlacement.address",
     "DeepSpeedConfig.settings",
     *(f"{kind.__name__}.{name}" for kind in OutsidePartConfig.__subclasses__() for name in ("type", "options")),
 }
@@ -168,7 +170,6 @@ def test_a_folder_of_modules_is_kept_as_an_absolute_path_and_not_at_all_by_defau
 
 PATHS = {
     "policy.path": "policy={type: pretrained, path: there}",
-    "update.deepspeed.hostfile": "update.deepspeed.hostfile=there",
     "rollout.engine.python": "rollout.engine={type: vllm, python: there}",
     "evaluation.encoder": "evaluation.encoder=there",
     "bank.writer.model.path": "bank.writer={type: model-contrast, model: {type: frozen, path: there}}",

@@ -11,7 +11,7 @@ from coevo.flows.cli.app import app, main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
-ROOMS = ("configs", "envs", "flows", "lineage", "memory", "models", "tasks")
+ROOMS = ("configs", "envs", "flows", "lineage", "memory", "models", "tasks", "utilities")
 TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
 COMMANDS = sorted({line for text in TEXT.values() for line in re.findall(r"^\$ coevo ([^#\n]+)", text, re.MULTILINE)})
 QUOTED = [(page, line) for page, text in TEXT.items() for line in re.findall(r"`coevo ([a-z][^`]*)`", text)]
@@ -27,7 +27,7 @@ LINKS = [(page, link) for page, text in TEXT.items() for link in re.findall(r"\]
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_command_takes_what_it_is_shown_with(line, capsys):
     words = line.split()
-    names = words[:2] if words[0] in ("bank", "schedule") or words[:2] == ["envs", "check"] else words[:1]
+    names = words[:2] if words[0] in ("bank", "schedule", "cluster") or words[:2] == ["envs", "check"] else words[:1]
     with pytest.raises(SystemExit) as stop:
         main([*names, "--help"])
     assert stop.value.code == 0

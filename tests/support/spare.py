@@ -12,12 +12,13 @@ import socket
 import sys
 
 from coevo.models.trainer import trainer_launch
+from coevo.utilities.processes import ServerProcess
 
 ALONE = [sys.executable, "-P", "-m", trainer_launch.CHILD]
 
 
 class Trainer:
-    """The attributes of a process that ``launch`` uses."""
+    """The attributes of a process that ``ServerProcess`` uses."""
 
     def __init__(self):
         self._ours, theirs = socket.socketpair()
@@ -45,23 +46,30 @@ class Trainer:
         self.stdin, self.stdout = os.fdopen(stdin, "wb", buffering=0), os.fdopen(stdout, "rb", buffering=0)
         with log.open("ab") as errors:
             ends = [requests, replies, errors.fileno()]
-            socket.send_fds(self._ours, [json.dumps({**os.environ, **environment}).encode()], ends)
+            socket.send_fds(self._ours, [json.dumps(environment).encode()], ends)
             self._ours.recv(1)
         os.close(requests)
         os.close(replies)
-        return self
+
+
+class Begun(ServerProcess):
+    """Handle of such a process."""
+
+    def __init__(self, trainer, launch):
+        trainer.begin(dict(launch.environment), launch.log)
+        self._process = trainer
 
 
 def prepare():
     """Keep such a process for this one's trainer."""
-    start, spare = trainer_launch._spawn, [Trainer()]
+    spare = [Trainer()]
 
-    def spawn(command, environment, log, first):
-        if spare and command == ALONE and environment["DS_ACCELERATOR"] == "cpu":
-            return spare.pop().begin(environment, log)
-        return start(command, environment, log, first)
+    def start(launch):
+        if spare and launch.command == ALONE and launch.environment["DS_ACCELERATOR"] == "cpu":
+            return Begun(spare.pop(), launch)
+        return ServerProcess(launch)
 
-    trainer_launch._spawn = spawn
+    trainer_launch.ServerProcess = start
 
 
 def _become(ours, channel):

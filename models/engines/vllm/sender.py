@@ -1,18 +1,17 @@
 """Ways for weights to a server: files that it reads itself, or a process that sends them by vLLM's weight transfer."""
 
 import json
-import os
-import select
 import socket
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from time import monotonic
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from coevo.models.engines.vllm.server_client import Client, UnreachableError
 from coevo.models.engines.vllm.vllm_server import last_error
+from coevo.utilities.processes import Launch, ServerProcess
 
 
 class Delivery(Protocol):
@@ -50,7 +49,7 @@ class SenderLaunch:
     """How to start a sender.
 
     Attributes:
-        command: of the process (``coevo_sender.py``); the descriptor of its replies is appended.
+        command: of the process (``coevo_sender.py``).
         environment: all its variables.
         log: file that its errors are appended to.
         timeout: seconds for one delivery, the start of the process included.
@@ -73,13 +72,12 @@ class Sender:
 
     def __init__(self, sending: SenderLaunch) -> None:
         self._sending = sending
-        self._process: subprocess.Popen[bytes] | None = None
-        self._replies: IO[bytes] | None = None
+        self._process: ServerProcess | None = None
         self._logged = 0
 
     def deliver(self, client: Client, directory: Path) -> None:
         """As in ``Delivery``."""
-        used = self._process is not None and self._process.poll() is None
+        used = self._process is not None and self._process.runs()
         try:
             self._ask(client.url, str(directory))
         except BrokenPipeError as error:
@@ -99,43 +97,35 @@ class Sender:
 
     def close(self) -> None:
         """End the process."""
-        if self._process and self._replies:
-            self._process.kill()
-            self._process.communicate()
-            self._replies.close()
+        if self._process:
+            self._process.close()
         self._process = None
 
     def _ask(self, url: str, directory: str) -> None:
         """Send a request, and wait for the reply. Raises ``OSError`` without it."""
         request = {"url": url, "address": _address_towards(url, self._sending.timeout), "directory": directory}
-        process, replies = self._running()
-        assert process.stdin
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        process.stdin.flush()
-        if not select.select([replies], [], [], self._sending.timeout)[0]:
-            raise TimeoutError(f"no answer in rollout.engine.startup_timeout={self._sending.timeout:g} s")
-        if replies.readline() != directory.encode() + b"\n":
-            raise BrokenPipeError("the sender has ended")
+        process, reply, deadline = self._running(), b"", monotonic() + self._sending.timeout
+        process.write(json.dumps(request).encode() + b"\n")
+        while not reply.endswith(b"\n"):
+            part = process.read(max(0.0, deadline - monotonic()))
+            if part is None:
+                raise TimeoutError(f"no answer in rollout.engine.startup_timeout={self._sending.timeout:g} s")
+            if not part:
+                raise BrokenPipeError("the sender has ended")
+            reply += part
+        if reply != directory.encode() + b"\n":
+            raise BrokenPipeError("the sender answered otherwise than with the directory")
 
-    def _running(self) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-        if self._process and self._replies and self._process.poll() is None:
-            return self._process, self._replies
+    def _running(self) -> ServerProcess:
+        if self._process and self._process.runs():
+            return self._process
         self.close()
         log = self._sending.log
         log.parent.mkdir(parents=True, exist_ok=True)
-        reading, writing = os.pipe()
-        with log.open("ab") as output, os.fdopen(writing):
-            self._logged, self._replies = output.tell(), os.fdopen(reading, "rb")
-            self._process = subprocess.Popen(
-                [*self._sending.command, str(writing)],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=self._sending.environment,
-                start_new_session=True,
-                pass_fds=[writing],
-            )
-        return self._process, self._replies
+        self._logged = log.stat().st_size if log.exists() else 0
+        launch = Launch(self._sending.command, self._sending.environment, log, append=True, leash=True, replies=True)
+        self._process = ServerProcess(launch)
+        return self._process
 
 
 def _address_towards(url: str, timeout: float) -> str:

@@ -116,7 +116,7 @@ def settings(config: VllmEngineConfig, replica: int, key: str) -> dict[str, str]
 
 
 def sender_command(config: VllmEngineConfig) -> list[str]:
-    """Command line of a process that sends weights, without the descriptor of its replies."""
+    """Command line of a process that sends weights."""
     line = [str(interpreter(config)), "-P", str(EXTENSION / "coevo_sender.py")]
     return [*line, config.sync, str(config.startup_timeout)]
 

@@ -94,7 +94,6 @@ def test_a_stored_run_names_no_file():
         (["zero_stage=x"], "Input should be 0, 1, 2 or 3"),
         (["settings={four}"], "Input should be 0, 1, 2 or 3"),
         (["settings={owned}"], r"settings\.bf16 is not allowed there: leave it out and set policy\.dtype"),
-        (["processes=2", "hostfile=hosts"], r"leave it out and set slots=… in the hostfile"),
         (["processes=0"], "greater than or equal to 1"),
     ],
 )

@@ -18,7 +18,7 @@ from coevo.flows.upkeep.branch import restore
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
-NAMES = "env.type,env.options,policy.path,rollout.engine.python,update.deepspeed.hostfile,python_path"
+NAMES = "env.type,env.options,policy.path,rollout.engine.python,placement.address,python_path"
 READING = (
     ("runs",),
     ("log", "first"),
@@ -84,7 +84,7 @@ def overrides(home):
         "warmstart=null",
         "context.style=chat",
         f"rollout.engine={{type: vllm, python: {home / 'python'}}}",
-        f"update.deepspeed.hostfile={home / 'hosts'}",
+        "placement={type: ray, address: 'there:6379', pools: {trainer: {}}}",
         f"python_path=[{home}]",
     ]
 
@@ -194,7 +194,7 @@ def test_the_end_of_a_name_is_enough_and_one_that_belongs_to_nothing_confirms_no
         assert f"--trust '{wrong}': no setting to confirm matches that name" in done
         assert "rollout.engine.python" in done
         assert not (pulled / "trusted.json").exists()
-    names = "type,options,path,engine.python,hostfile,python_path"
+    names = "type,options,path,engine.python,address,python_path"
     assert coevo("bank", "search", "first", "mug", "--trust", names, "--workspace", pulled).code == 0
 
 
@@ -210,7 +210,7 @@ def test_what_a_user_sets_is_confirmed_and_what_a_branch_inherits_is_not(sent, p
     made = coevo("branch", "first", "mine", "rollout.engine.python=/mine", "--workspace", pulled)
     assert made.code == 0, made.err
     done = coevo("resume", "mine", "--workspace", pulled)
-    assert "--trust env.type,env.options,policy.path,update.deepspeed.hostfile,python_path" in done.err
+    assert "--trust env.type,env.options,policy.path,placement.address,python_path" in done.err
     theirs = Workspace(sent / "theirs")
     assert theirs.trust.open_questions("first", theirs.existing("first").read_config()) == []
     assert coevo("branch", "first", "next", "--workspace", theirs.root).code == 0

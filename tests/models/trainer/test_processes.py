@@ -30,8 +30,6 @@ from coevo.records.draws import key
 pytestmark = pytest.mark.full
 
 INFRA = Path(__file__).parents[3] / "infra" / "deepspeed"
-SSH = '#!/bin/sh\nwhile [ "$1" = -o ]; do shift 2; done\nshift\nexec sh -c "$*"\n'
-"""Stands in for ssh where there is one machine: runs the command here, with the pipes as they are."""
 PARENT = """
 import sys
 from pathlib import Path
@@ -197,18 +195,12 @@ def test_launched_processes_answer_as_one_and_die_together(policy_path, samples_
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("trainer-")] == []
 
 
-def test_on_two_machines_they_end_with_a_parent_killed_in_an_update(paths, samples_path, alone, tmp_path):
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "ssh").write_text(SSH)
-    (tmp_path / "bin" / "ssh").chmod(0o755)
-    (tmp_path / "hosts").write_text("127.0.0.1 slots=1\nlocalhost slots=1\n")
-    config = settings(hostfile=str(tmp_path / "hosts"))
+def test_several_end_with_a_parent_killed_in_an_update(paths, samples_path, alone, tmp_path):
+    config = settings(processes=2)
     config = config.model_copy(update={"optimizer": OptimizerConfig(epochs=100_000)})
     command = [sys.executable, "-c", PARENT, config.model_dump_json()]
     command += map(str, (paths["policy"], samples_path, tmp_path))
     environment = os.environ | {
-        "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        "GLOO_SOCKET_IFNAME": "lo",
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
     }
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as parent:

@@ -25,11 +25,8 @@ PLAYED = ["rollout", "judging", "evaluation", "sync"]
 SPEED = "may be of any speed: `--on MACHINE` estimates with a machine such as these"
 
 
-@pytest.fixture
-def hosts(tmp_path):
-    """Overrides of an update on two machines of four GPUs."""
-    (tmp_path / "hosts").write_text("one slots=4\ntwo slots=4\n")
-    return (f"update.deepspeed.hostfile={tmp_path / 'hosts'}", "placement={type: machines}")
+ON_CPUS = ("placement={type: ray, pools: {trainer: {}}}",)
+ON_GPUS = ("update.deepspeed.processes=8", "placement={type: ray, pools: {trainer: {gpus: 1}}}")
 
 
 def run(config, machine=HERE):
@@ -37,30 +34,30 @@ def run(config, machine=HERE):
     return config, machine, shape, LENGTHS, 4.0
 
 
-def test_servers_elsewhere_and_an_update_elsewhere_are_not_timed(hosts):
+def test_servers_elsewhere_and_an_update_elsewhere_are_not_timed():
     whole = durations(*run(load_recipe(SMALL)))
     served = durations(*run(load_recipe(SMALL, SERVED)))
     # A disk writes 4 bytes of weights and 8 of moments per parameter, at 5e8 bytes per second.
     assert served == {"update": whole["update"], "save": 12e6 / 5e8}
-    both = load_recipe(SMALL, [*SERVED, *hosts])
+    both = load_recipe(SMALL, [*SERVED, *ON_CPUS])
     assert durations(*run(both)) == {"save": 12e6 / 5e8}
     assert remote(*run(both)) == [*PLAYED[:3], "update", "sync"]
     assert remote(*run(load_recipe(SMALL))) == []
 
 
-def test_one_notice_for_each_setting_names_its_steps(hosts):
-    config = load_recipe(SMALL, [*SERVED, *hosts])
+def test_one_notice_for_each_setting_names_its_steps():
+    config = load_recipe(SMALL, [*SERVED, *ON_CPUS])
     first, second = untimed_steps(config, HERE, remote(*run(config)))
     urls = "rollout.engine.urls=[http://a:8000,http://b:8000]"
     assert first == f"rollout, judging, evaluation and sync are not in the time, since {urls} {SPEED}"
-    assert second == f"update is not in the time, since the machines of {hosts[0]} {SPEED}"
-    alone = load_recipe("homerules-grpo", [*hosts])
+    assert second == f"update is not in the time, since the nodes of placement.pools.trainer {SPEED}"
+    alone = load_recipe("homerules-grpo", [*ON_CPUS])
     (said,) = untimed_steps(alone, HERE, remote(*run(alone)))
     assert said == second
 
 
-def test_a_named_machine_stands_for_the_others(hosts):
-    config = load_recipe(SMALL, [*SERVED, *hosts, "update.deepspeed.device=cuda"])
+def test_a_named_machine_stands_for_the_others():
+    config = load_recipe(SMALL, [*SERVED, *ON_GPUS, "update.deepspeed.device=cuda"])
     machine = named("1xh100")
     found = durations(*run(config, machine))
     assert (remote(*run(config, machine)), [*untimed_steps(config, machine, found)]) == ([], [])
@@ -102,8 +99,8 @@ def test_a_frozen_model_that_writes_on_servers_elsewhere_is_not_timed(model):
     assert durations(*run(here))["writing"] > 0
 
 
-def test_the_total_does_not_claim_to_be_the_whole_time(hosts, capsys):
-    config = load_recipe(SMALL, [*SERVED, *hosts])
+def test_the_total_does_not_claim_to_be_the_whole_time(capsys):
+    config = load_recipe(SMALL, [*SERVED, *ON_CPUS])
     env = make(config.env)
     found = forecast(config, glance(config, env), HERE)
     assert found.untimed == ("rollout", "judging", "evaluation", "update", "sync")

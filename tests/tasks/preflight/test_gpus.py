@@ -72,18 +72,19 @@ def test_an_writer_model_on_a_gpu_that_does_not_exist_is_refused(model):
     assert foreseen(SMALL, "h100", one, *overrides).problems == ()
 
 
-def test_no_server_of_this_machine_is_beside_a_trainer_on_others(tmp_path):
-    (tmp_path / "hosts").write_text("one slots=4\n")
-    away = ("update.deepspeed.processes=1", f"update.deepspeed.hostfile={tmp_path / 'hosts'}")
-    here = foreseen(LARGE, "4xa100-80", *away, "placement={type: machines}")
+def test_no_server_of_this_machine_is_beside_a_trainer_on_others():
+    def away(memory=""):
+        return ("update.deepspeed.processes=4", f"placement={{type: ray, pools: {{trainer: {{gpus: 1{memory}}}}}}}")
+
+    here = foreseen(LARGE, "4xa100-80", *away())
     alone, parts = need(here, "each GPU of the update")
     assert not [what for what in parts if "server" in what]
     # A run that fits GPUs which are as large as it needs, beside a server of 0.9 x 79 GiB in this machine.
     gib = alone.bytes / 0.95 / GIB + 0.01
     assert gib < 79
     served = ("rollout.engine.gpu_memory_utilization=0.9",)
-    assert foreseen(LARGE, "4xa100-80", *away, *served, f"placement={{type: machines, gib: {gib}}}").problems == ()
-    less = foreseen(LARGE, "4xa100-80", *away, *served, f"placement={{type: machines, gib: {gib - 0.1}}}")
+    assert foreseen(LARGE, "4xa100-80", *away(f", gib: {gib}"), *served).problems == ()
+    less = foreseen(LARGE, "4xa100-80", *away(f", gib: {gib - 0.1}"), *served)
     assert less.problems[0].startswith("each GPU of the update has ")
 
 

@@ -1,10 +1,10 @@
-"""Sender of weights: ``coevo_sender.py BACKEND SECONDS REPLIES`` passes files to a vLLM server by its weight transfer.
+"""Sender of weights: ``coevo_sender.py BACKEND SECONDS`` passes files to a vLLM server by its weight transfer.
 
 It runs in vLLM's environment. Each line of its input is ``{"url", "address", "directory"}``: the server, an address at
-which the server reaches this machine, and a directory with safetensors files. The descriptor ``REPLIES`` gets the name
-of each directory that has arrived, on a line. It ends with its input, or with the first error, which stands in its
-standard error: what a transfer has left on either side is not used again. The server's key is the environment's
-``VLLM_API_KEY``.
+which the server reaches this machine, and a directory with safetensors files. Its output gets the name of a directory
+that has arrived, on a line; the output of libraries joins its errors. It ends with its input, or with the first error,
+which stands in its standard error: what a transfer has left on either side is not used again. The server's key is the
+environment's ``VLLM_API_KEY``.
 """
 
 import json
@@ -135,4 +135,6 @@ def _watch() -> None:
 
 if __name__ == "__main__":
     sys.excepthook = _fail
-    main(sys.argv[1], float(sys.argv[2]), os.fdopen(int(sys.argv[3]), "w"))
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    main(sys.argv[1], float(sys.argv[2]), answers)

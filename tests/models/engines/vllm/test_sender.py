@@ -19,7 +19,8 @@ ASKED = requests(groups=4, members=6)
 SAMPLING = SamplingConfig(temperature=0.7, max_new_tokens=8)
 SENDER = """
 import json, os, sys, time
-replies = os.fdopen(int(sys.argv[-1]), "w")
+replies = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
 print("a library's own words")
 for line in sys.stdin:
     directory = json.loads(line)["directory"]
@@ -73,7 +74,7 @@ def test_a_failed_delivery_is_one_line_and_the_next_one_has_a_new_process(sender
 def test_a_sender_that_was_killed_between_two_deliveries_is_replaced(sender, client):
     sender.deliver(client, Path("one"))
     psutil.Process(sender._process.pid).kill()
-    sender._process.wait()
+    sender._process.status()
     sender.deliver(client, Path("two"))
 
 

@@ -1,0 +1,207 @@
+"""A Ray cluster of this machine: starts, simulators that wait, the cost of a call, and nodes that are killed."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import psutil
+
+from benchmarks.bench import Bench, BenchResult
+from coevo.configs.placement_config import EnvironmentPool
+from coevo.configs.simulator_config import SimulatorConfig
+from coevo.envs.base import Step
+from coevo.envs.failures import EpisodeFailure
+from coevo.envs.stateful.cluster_workers import ClusterWorkers
+from coevo.envs.stateful.interface import Live
+from coevo.envs.stateful.stateful_environment import StatefulEnvironment
+from coevo.flows.servers.ray_cluster import cluster_address, cluster_down, cluster_up
+from coevo.records.draws import Key, generator
+from coevo.records.task import Panel, Task
+from coevo.utilities.cluster.joined_cluster import joined, leave
+
+STARTS, NODES, START_S = 5, 3, 120.0
+"""Starts of a cluster, its nodes, and the limit of each attempt."""
+WAIT_S, SPEEDUP = 0.3, 3.5
+EPISODES, TURNS, ROUNDS = 16, 4, 30
+MOST_MS = 2.0
+
+
+class DelayedDraw:
+    """A live episode whose actions wait and then draw."""
+
+    def __init__(self, key: Key, seconds: float) -> None:
+        self._draws, self._seconds = generator(key), seconds
+
+    def act(self, action: str) -> Step[Any]:
+        """Wait, and draw a number."""
+        time.sleep(self._seconds)
+        return Step(None, f"{action} {self._draws.integers(1000)}", "", 0.0, False, False)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class DelayedDraws(StatefulEnvironment):
+    """Episodes whose actions take ``seconds``, in one worker process per host."""
+
+    name, version = "waiting", "1"
+    panels = {}  # noqa: RUF012
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.simulator = SimulatorConfig(workers=1)
+
+    def open(self, task: Task, key: Key) -> tuple[Live, str]:
+        """An episode."""
+        return DelayedDraw(key, self._seconds), "start"
+
+    def sample(self, count: int, key: Key) -> list[Task]:
+        """Tasks by number."""
+        return [Task(self.name, "draw", f"draw {n}", "", "train", {"n": n}) for n in range(count)]
+
+    def panel(self, name: str, size: int) -> Panel:
+        """No panel has tasks."""
+        return Panel(name, self.version, ())
+
+
+def run(bench: Bench) -> None:
+    """Measure what is missing and print the figures beside their targets."""
+    root = bench.workspace.root  # one for all: a process keeps the token with which it joined a cluster
+    root.mkdir(parents=True, exist_ok=True)
+    found = bench.cell("starts", partial(starts, root))
+    print(f"starts under the machine's load  {found['good']} of {found['tried']}, {found['seconds']} s (target 60 s)")
+    found = bench.cell("waiting", partial(waiting, root))
+    print(f"actions of 0.3 s, four hosts     {found['speedup']:.2f} x one (target {SPEEDUP})")
+    found = bench.cell("call", partial(call, root))
+    print(f"a call of one episode            {found['added_ms_one']:.2f} ms more than here (target {MOST_MS})")
+    print(f"a call of {EPISODES} episodes            {found['added_ms_batch']:.2f} ms more than here")
+    found = bench.cell("kills", partial(kills, root))
+    print(f"nodes killed in a turn           {found['equal']} of {found['tried']} runs equal")
+
+
+@contextmanager
+def cluster(root: Path, nodes: int, cpus: int) -> Iterator[None]:
+    """A cluster of a workspace."""
+    try:
+        cluster_up(root, nodes, cpus, START_S)
+        cluster_address(root)
+        yield
+    finally:
+        leave()
+        cluster_down(root)
+
+
+def starts(root: Path) -> BenchResult:
+    """Starts of a cluster of three nodes, one after another."""
+    seconds, failed = list[float](), list[str]()
+    for _ in range(STARTS):
+        since = time.monotonic()
+        try:
+            with cluster(root, NODES, 1):
+                seconds.append(round(time.monotonic() - since, 1))
+        except Exception as error:  # noqa: BLE001 - counted
+            failed.append(str(error))
+    return {"tried": STARTS, "good": len(seconds), "seconds": seconds, "failed": failed}
+
+
+def placed(root: Path, env: DelayedDraws, per_node: int) -> DelayedDraws:
+    """The environment with its simulators on the cluster, once all hosts are ready."""
+    join = partial(joined, cluster_address(root), START_S)
+    workers = ClusterWorkers(join, EnvironmentPool(per_node=per_node), START_S, env, env.simulator)
+    env.workers = workers
+    give_up = time.monotonic() + START_S
+    played(env, per_node, 1)
+    while len(workers.nodes()) < per_node and time.monotonic() < give_up:
+        time.sleep(0.2)
+    played(env, 4 * per_node, 1)  # every worker has started
+    return env
+
+
+def played(
+    env: DelayedDraws, episodes: int, turns: int, before: Callable[[int], None] = lambda turn: None
+) -> list[str]:
+    """Observations of a batch of episodes; ``before`` is called with the number of each turn."""
+    states = [state for state, _ in started(env.try_start(env.sample(episodes, Key(()))))]
+    seen = list[str]()
+    for turn in range(turns):
+        before(turn)
+        steps = started(env.try_step(states, [str(turn)] * episodes))
+        seen += [step.observation for step in steps]
+        states = [step.state for step in steps]
+    env.release(states)
+    return seen
+
+
+def started(results: Sequence[Any]) -> list[Any]:
+    """Results without failures."""
+    assert not [each for each in results if isinstance(each, EpisodeFailure)]
+    return list(results)
+
+
+def seconds_of(work: Callable[[], object], rounds: int = 3) -> float:
+    """Median seconds."""
+    found = []
+    for _ in range(rounds):
+        since = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - since)
+    return median(found)
+
+
+def waiting(root: Path) -> BenchResult:
+    """Rollouts whose actions wait, on one host and on four."""
+    seconds = {}
+    with cluster(root, 1, 4):
+        for hosts in (1, 4):
+            with closing(placed(root, DelayedDraws(WAIT_S), hosts)) as env:
+                seconds[hosts] = seconds_of(partial(played, env, EPISODES, TURNS))
+    return {"seconds": {str(hosts): each for hosts, each in seconds.items()}, "speedup": seconds[1] / seconds[4]}
+
+
+def call(root: Path) -> BenchResult:
+    """Cost of a turn on the cluster beside one here, for one episode and for a batch."""
+    found: dict[str, float] = {}
+    with (
+        cluster(root, 1, 4),
+        closing(DelayedDraws(0.0)) as here,
+        closing(placed(root, DelayedDraws(0.0), 1)) as there,
+    ):
+        played(here, EPISODES, 1)
+        for name, episodes in (("one", 1), ("batch", EPISODES)):
+            for where, env in (("here", here), ("there", there)):
+                states = [state for state, _ in started(env.try_start(env.sample(episodes, Key(()))))]
+
+                def turn(env: DelayedDraws = env, episodes: int = episodes) -> None:
+                    nonlocal states
+                    states = [step.state for step in started(env.try_step(states, ["0"] * episodes))]
+
+                found[f"{where}_ms_{name}"] = 1000 * seconds_of(turn, ROUNDS)
+                env.release(states)
+            found[f"added_ms_{name}"] = found[f"there_ms_{name}"] - found[f"here_ms_{name}"]
+    return dict(found)
+
+
+def kills(root: Path) -> BenchResult:
+    """Rollouts in each turn of which, one after another, a node is killed; each is equal to one here."""
+    with closing(DelayedDraws(0.0)) as here:
+        expected = played(here, EPISODES, TURNS)
+    equal, seconds = 0, list[float]()
+    with cluster(root, 2, 1):
+        for at in range(TURNS):
+            node = cluster_up(root, 2, 1, START_S)[-1]
+            with closing(placed(root, DelayedDraws(0.0), 1)) as env:
+
+                def kill(turn: int, at: int = at, pid: int = node.pid) -> None:
+                    if turn == at:
+                        family = psutil.Process(pid).children(recursive=True)
+                        next(each for each in family if each.name() == "raylet").kill()
+
+                since = time.monotonic()
+                equal += played(env, EPISODES, TURNS, kill) == expected
+                seconds.append(round(time.monotonic() - since, 2))
+            psutil.wait_procs([psutil.Process(node.pid)] if psutil.pid_exists(node.pid) else [], timeout=60)
+    return {"tried": TURNS, "equal": equal, "seconds": seconds}

@@ -1,0 +1,320 @@
+"""A cluster that this process has joined: its nodes, actors on them, and what it lacks.
+
+Nothing here waits without a limit: for the cluster's answer, for room on a node, for the result of a call.
+"""
+
+import logging
+import os
+import pickle
+import socket
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import RLock, Thread
+from typing import Any
+
+from coevo.utilities.cluster.node_agent import AgentAnswer, NodeAgent
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.extras import missing_extra
+from coevo.utilities.processes import LOOPBACK, Resources
+
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
+"""Settings of every process of ours that speaks to Ray."""
+ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Keeps all sockets of Ray's processes on 127.0.0.1; the obvious setting, ``--node-ip-address``, is ignored by some."""
+CONNECT_TIMEOUT_S = 5.0
+"""Seconds for the first connection to a cluster's address."""
+SHARE = 0.001
+"""Amount of a custom resource that a process takes: it selects nodes, and counts nothing."""
+CONCURRENCY = 32
+"""Most calls that an actor carries out side by side."""
+_joining = RLock()
+_joined: dict[str, "JoinedCluster"] = {}
+
+
+class ClusterError(CoevoError):
+    """The cluster does not answer, refuses us, or lacks what is asked for."""
+
+
+class ActorLostError(CoevoError):
+    """An actor has ended: with its node, by itself, or because it gave no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNode:
+    """A living node.
+
+    Attributes:
+        id: its id in the cluster.
+        address: its address.
+        total: all its resources, by Ray's names.
+        free: those that nobody has taken.
+    """
+
+    id: str
+    address: str
+    total: Mapping[str, float]
+    free: Mapping[str, float]
+
+    def has(self, asked: Mapping[str, float], free: bool = False) -> bool:
+        """Return True if the node has resources, or has them free."""
+        there = self.free if free else self.total
+        return all(there.get(name, 0.0) >= amount for name, amount in asked.items())
+
+
+class Actor:
+    """A part in a process of a node.
+
+    Attributes:
+        node: address of its node.
+        node_id: id of its node.
+        pid: process id; 0 until it is ready.
+    """
+
+    def __init__(self, remote: Any, node: ClusterNode, part: str, arguments: Sequence[Any]) -> None:
+        self.node, self.node_id, self.pid = node.address, node.id, 0
+        self._remote = remote
+        self._starting = remote.host.remote(part, pickle.dumps(tuple(arguments)))
+
+    def ready(self, seconds: float) -> bool:
+        """Wait until its part is ready, or the time is over.
+
+        Raises:
+            ActorLostError: it has ended.
+            CoevoError: its part cannot be made.
+        """
+        if not self.pid:
+            try:
+                self.pid = result(self._starting, seconds)
+            except TimeoutError:
+                return False
+        return True
+
+    def begin(self, method: str, *arguments: Any) -> Any:
+        """Begin a call; ``result`` waits for what it returns. An argument may be the result of ``put``."""
+        return self._remote.call.remote(method, *arguments)
+
+    def call(self, method: str, *arguments: Any, seconds: float) -> Any:
+        """Call a method of its part; an actor without an answer in that time is ended.
+
+        Raises:
+            ActorLostError: it has ended, or is ended here.
+            CoevoError: raised by the method.
+        """
+        try:
+            return result(self.begin(method, *arguments), seconds)
+        except TimeoutError:
+            self.end()
+            raise ActorLostError(f"the process on {self.node} gave no answer in {seconds:g} s and was ended") from None
+
+    def end(self) -> None:
+        """End its process at once."""
+        import ray
+
+        ray.kill(self._remote)
+
+
+def result(begun: Any, seconds: float) -> Any:
+    """Result of a call.
+
+    Raises:
+        ActorLostError: its actor has ended.
+        TimeoutError: the time is over.
+        CoevoError: raised by the method.
+    """
+    import ray
+    from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+
+    try:
+        outcome: AgentAnswer = ray.get(begun, timeout=max(0.0, seconds))
+    except GetTimeoutError:
+        raise TimeoutError from None
+    except RayTaskError as error:
+        raise ClusterError(f"a process of the cluster failed: {_line(error)}") from error
+    except RayError as error:  # it, its node or what it owns has gone
+        raise ActorLostError(f"a process of the cluster has ended: {_line(error)}") from None
+    if outcome.error:
+        raise CoevoError(outcome.error)
+    return outcome.value
+
+
+class JoinedCluster:
+    """A cluster that this process has joined; ``joined`` returns it.
+
+    Attributes:
+        address: its address.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def nodes(self) -> list[ClusterNode]:
+        """Living nodes, in the order of their addresses and ids."""
+        import ray
+        from ray._private.state import available_resources_per_node
+
+        free = available_resources_per_node()
+        found = [
+            ClusterNode(each["NodeID"], each["NodeManagerAddress"], each["Resources"], free.get(each["NodeID"], {}))
+            for each in ray.nodes()
+            if each["Alive"]
+        ]
+        return sorted(found, key=lambda node: (node.address, node.id))
+
+    def actor(self, part: str, arguments: Sequence[Any], resources: Resources, node: ClusterNode) -> Actor:
+        """Start an actor on a node, without a wait for it.
+
+        Args:
+            part: ``module:Class`` that it hosts.
+            arguments: of the class, for pickle.
+            resources: what it takes of the node.
+            node: the node.
+        """
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        remote = ray.remote(NodeAgent).options(
+            num_cpus=resources.cpus,
+            num_gpus=resources.gpus,
+            resources={resources.resource: SHARE} if resources.resource else {},
+            max_concurrency=CONCURRENCY,
+            max_restarts=0,
+            max_task_retries=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
+        )
+        folders = [os.path.abspath(path) for path in sys.path if path]  # noqa: PTH100 - as Python names it
+        return Actor(remote.remote(folders), node, part, arguments)
+
+    def put(self, value: Any) -> Any:
+        """Store an object in the cluster, for calls of several actors."""
+        import ray
+
+        return ray.put(value)
+
+    def suited(self, resources: Resources, pool: str) -> list[ClusterNode]:
+        """Nodes that have resources, free or not.
+
+        Raises:
+            ClusterError: none has; says what is asked and what each node has.
+        """
+        nodes = self.nodes()
+        found = [node for node in nodes if node.has(asked(resources))]
+        if not found:
+            raise ClusterError(f"{pool} asks for {_written(asked(resources))} of a node, and {_offer(nodes, False)}")
+        return found
+
+    def lacking(self, resources: Resources, pool: str, seconds: float) -> ClusterError:
+        """Error of a process for which no room was found: says what is asked and what each node has free."""
+        wanted = _written(asked(resources))
+        return ClusterError(
+            f"{pool} asks for {wanted} of a node, and none had it in placement.startup_timeout={seconds:g} s: "
+            f"{_offer(self.nodes(), True)}"
+        )
+
+
+def asked(resources: Resources) -> dict[str, float]:
+    """Resources by Ray's names, those alone that are asked for."""
+    named = {"CPU": resources.cpus, "GPU": resources.gpus}
+    named |= {resources.resource: SHARE} if resources.resource else {}
+    return {name: amount for name, amount in named.items() if amount}
+
+
+def joined(address: str, seconds: float) -> JoinedCluster:
+    """The cluster at ``HOST:PORT``, or ``auto`` for that of ``RAY_ADDRESS``; this process joins it at the first call.
+
+    Raises:
+        ClusterError: nobody answers there in ``seconds``, the token is refused, or Ray is not installed.
+    """
+    address = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
+    if not address:
+        raise ClusterError("placement.address=auto finds no cluster: `coevo cluster up`, or set RAY_ADDRESS")
+    with _joining:
+        if address not in _joined:
+            leave()
+            _connect(address, seconds)
+            _joined[address] = JoinedCluster(address)
+        return _joined[address]
+
+
+def leave() -> None:
+    """Leave the cluster that this process has joined, if any; all its actors end."""
+    with _joining:
+        if _joined:
+            import ray
+
+            _joined.clear()
+            ray.shutdown()
+
+
+def _connect(address: str, seconds: float) -> None:
+    """Join a cluster, in a thread: Ray waits without a limit where an agent of a node is late."""
+    host, _, port = address.rpartition(":")
+    give_up = time.monotonic() + seconds
+    try:
+        with socket.create_connection((host, int(port)), min(CONNECT_TIMEOUT_S, seconds)):
+            pass
+    except OSError as error:
+        raise ClusterError(
+            f"no Ray cluster answers at {address} ({error}): start one with `coevo cluster up`, or correct "
+            "placement.address"
+        ) from None
+    os.environ |= QUIET | (ON_LOOPBACK if host == LOOPBACK else {})
+    failed: list[Exception] = []
+    thread = Thread(target=_initialise, args=(address, host, failed), daemon=True)
+    thread.start()
+    thread.join(max(0.0, give_up - time.monotonic()))
+    if failed:
+        raise _refused(address, failed[0]) from None
+    if thread.is_alive():
+        raise ClusterError(
+            f"the Ray cluster at {address} gave no answer in placement.startup_timeout={seconds:g} s: a token that it "
+            "refuses (RAY_AUTH_TOKEN_PATH), no node of it on this machine, or a machine that is too busy"
+        )
+
+
+def _initialise(address: str, host: str, failed: list[Exception]) -> None:
+    try:
+        import ray
+        from ray._private import worker
+
+        # Pages of a dead node's log would go to standard output, whatever log_to_driver says.
+        worker.print_to_stdstream = lambda *_, **__: None
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        here = {"_node_ip_address": LOOPBACK} if host == LOOPBACK else {}
+        ray.init(address, log_to_driver=False, configure_logging=False, logging_level="error", **here)
+    except Exception as error:  # noqa: BLE001 - handed to the thread that waits
+        failed.append(error)
+
+
+def _refused(address: str, error: Exception) -> CoevoError:
+    if isinstance(error, ImportError):
+        return ClusterError(missing_extra(error) or f"Ray cannot be imported: {_line(error)}")
+    if type(error).__name__ == "AuthenticationError":
+        return ClusterError(f"the Ray cluster at {address} refuses us: let RAY_AUTH_TOKEN_PATH name its token")
+    return ClusterError(
+        f"the Ray cluster at {address} does not take us ({_line(error)}): let RAY_AUTH_TOKEN_PATH name its token, and "
+        "start a node of it on this machine"
+    )
+
+
+def _offer(nodes: Iterable[ClusterNode], free: bool) -> str:
+    """Resources that each node has, or has free."""
+    offers = []
+    for node in nodes:
+        names = [name for name in node.total if name in ("CPU", "GPU") or not _internal(name)]
+        amounts = {name: (node.free if free else node.total).get(name, 0.0) for name in names}
+        offers.append(f"{node.address} has {_written(amounts)}{' free' if free else ''}")
+    return "; ".join(offers) or "the cluster has no node"
+
+
+def _internal(name: str) -> bool:
+    return name.startswith(("node:", "memory", "object_store_memory", "accelerator_type"))
+
+
+def _written(amounts: Mapping[str, float]) -> str:
+    return ", ".join(f"{amount:g} {name}" for name, amount in sorted(amounts.items())) or "nothing"
+
+
+def _line(error: BaseException) -> str:
+    return (" ".join(str(error).split()) or type(error).__name__)[:300]
