@@ -37,8 +37,9 @@ from coevo.tasks.parts import Stores
 from coevo.tasks.pending_revision import PendingRevision, Result
 from coevo.tasks.placement import trainer_environment
 from coevo.tasks.publish.catchup import open_publisher
+from coevo.tasks.publish.live_phases import recording_phases
 from coevo.tasks.publish.prefect import artifacts_of
-from coevo.tasks.publish.reporter import Reporter, in_stage
+from coevo.tasks.publish.reporter import Reporter, in_stage, reporting_to
 from coevo.tasks.resumed_artifacts import restore_artifacts
 from coevo.tasks.run.assemble import assemble, check_engine, environment_of, open_engine
 from coevo.tasks.run.changes import check_unchanged
@@ -85,6 +86,8 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         stack.enter_context(writer_lock(paths))
         stack.enter_context(recording(seconds))
         stack.enter_context(recording_status(paths))
+        reporter = stack.enter_context(recording_phases(paths, reporter))
+        stack.enter_context(reporting_to(reporter))
         config = paths.read_config()
         workspace.trust.demand(run, config)
         env = stack.enter_context(environment_of(config))
