@@ -1,6 +1,6 @@
 """Comparison of runs: their differing settings, differences in success at the end and at equal cost, and tables."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from typing import TYPE_CHECKING, Any

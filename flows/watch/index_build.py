@@ -98,10 +98,10 @@ class RunIndex:
         self.file = index_file(paths)
         self._rows: tuple[int, pa.Table] | None = None
 
-    def update(self) -> int:
+    def update(self, anew: bool = False) -> int:
         """Take up all revisions that are missing, and build the index anew if it does not fit; return their number.
 
-        Nothing happens while another process keeps the index.
+        ``anew`` builds it anew in any case: a reader has found it damaged. Nothing happens while another process keeps the index.
 
         Raises:
             CoevoError: the history of the run cannot be read; the index stays as it is.
@@ -109,6 +109,8 @@ class RunIndex:
         self.file.parent.mkdir(mode=0o700, exist_ok=True)
         try:
             with FileLock(self.file.with_suffix(".lock"), blocking=False):
+                if anew:
+                    self.remove()
                 return self._updated()
         except Timeout:
             return 0

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Query = Mapping[str, str]
 Page = dict[str, Any]
+HELD_OUT = "held-out"
+"""Episodes of panels, in an address."""
 SIMILAR = 5
 """Most similar entries on a card."""
 MAX_GROUPS = 60
@@ -95,8 +97,8 @@ def curve(reader: IndexReader) -> Page:
 
 def revisions(run: WatchedRun, reader: IndexReader, query: Query) -> Page:
     """The values of the figures as a table."""
-    names = [name for name in SERIES if any(row.get(name) is not None for row in (rows := reader.curve()))]
-    return {"rows": reader.curve(), "names": names}
+    rows = reader.curve()
+    return {"rows": rows, "names": [name for name in SERIES if any(row.get(name) is not None for row in rows)]}
 
 
 def bank(run: WatchedRun, reader: IndexReader, query: Query) -> Page:
@@ -194,7 +196,7 @@ def episodes(run: WatchedRun, reader: IndexReader, query: Query) -> Page:
         "tasks": len(groups),
         "page": page,
         "pages": -(-len(groups) // MAX_GROUPS),
-        "latest": {name: reader.with_episodes(name == TRAINING)[:1] for name in (TRAINING, "held out")},
+        "latest": {name: reader.with_episodes(name == TRAINING)[:1] for name in (TRAINING, HELD_OUT)},
     }
 
 
@@ -214,7 +216,7 @@ def group(run: WatchedRun, reader: IndexReader, query: Query, task: str) -> Page
 def episode(run: WatchedRun, reader: IndexReader, query: Query, kind: str, position: int) -> Page:
     """One episode, turn by turn, with its prompts."""
     training = kind == TRAINING
-    row = reader.episode(training, position)
+    row = reader.episode(training, position) if kind in (TRAINING, HELD_OUT) else None
     if row is None:
         raise CoevoError(f"{run.name}@{reader.revision} keeps no {kind} episode {position}")
     found = run.episodes(reader.manifest(), training, [row["id"]])

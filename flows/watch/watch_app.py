@@ -19,6 +19,7 @@ import asyncio
 import hmac
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from threading import Lock
@@ -36,8 +37,9 @@ from starlette.staticfiles import StaticFiles
 
 from coevo.flows.endpoint.request_body import body_of
 from coevo.flows.watch import run_views
+from coevo.flows.watch.index_build import UNREADABLE
 from coevo.flows.watch.page_templates import STATIC, render
-from coevo.flows.watch.watched_run import WatchedRun
+from coevo.flows.watch.watched_run import NotIndexedError, WatchedRun
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
@@ -68,12 +70,11 @@ class WatchSite:
     Args:
         workspace: the workspace.
         token: what a decision or a retirement needs.
-        first: run that the first page leads to; None for the list of runs.
         escaping: False to leave texts as they are, for a test of what else keeps them from acting.
     """
 
-    def __init__(self, workspace: Workspace, token: str, first: str | None = None, escaping: bool = True) -> None:
-        self.workspace, self.first = workspace, first
+    def __init__(self, workspace: Workspace, token: str, escaping: bool = True) -> None:
+        self.workspace = workspace
         self._token, self._escaping = token, escaping
         self._runs: dict[str, WatchedRun] = {}
         self._lock = Lock()
@@ -118,8 +119,15 @@ class WatchSite:
         return self.page(request, "runs.html", {"runs": rows})
 
     def home(self, request: Request) -> Response:
-        """Lead to the first page."""
-        return RedirectResponse("runs" if self.first is None else f"runs/{self.first}", 303, HEADERS)
+        """Lead to the list of runs, whose script leads on to the run that the address names."""
+        return RedirectResponse("runs", 303, HEADERS)
+
+    def warm(self) -> None:
+        """Load what the first page of a lesson needs, which takes seconds."""
+        for paths in self.workspace.runs()[-1:]:
+            run = WatchedRun(self.workspace, paths.name)
+            with suppress(*UNREADABLE), run.reader() as reader:
+                run.bank(reader.manifest()).about("")
 
     def view(self, template: str, section: str, make: View, request: Request) -> Response:
         """A page of a run at a revision."""
@@ -142,9 +150,9 @@ class WatchSite:
                 }
                 return self.page(request, template, values | make(run, reader, query, **given))
         except CoevoError as error:
-            standing = run.standing(None)
-            message = {"run": run.name, "message": str(error), "standing": standing, "section": section}
-            return self.page(request, "message.html", message, 404 if run.index.file.exists() else 503)
+            waits = isinstance(error, NotIndexedError)
+            message = {"run": run.name, "message": str(error), "standing": run.standing(None), "waits": waits}
+            return self.page(request, "message.html", message | {"section": section}, 503 if waits else 404)
 
     def curve(self, request: Request) -> Response:
         """Columns of the figures."""

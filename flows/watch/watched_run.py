@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from coevo.flows.evaluation.comparison import settings_beside
@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 
 BRANCH = ".git/refs/heads/main"
 """File that changes with each commit of a lineage."""
+
+
+FIRST_WAIT_S = 5.0
+"""Seconds that a page waits for the first revisions of an index."""
+
+
+class NotIndexedError(CoevoError):
+    """The index holds no revision yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,30 +74,38 @@ class WatchedRun:
             raise workspace.no_run(name)
         self.index = RunIndex(self.paths)
         self.fault: str | None = None
-        self._updating = Lock()
+        self._lock = Lock()
+        self._builder: Thread | None = None
         self._seen: tuple[int, ...] | None = None
+        self._is_broken = False
 
     @property
     def name(self) -> str:
         """Name of the run."""
         return self.paths.name
 
-    def refresh(self) -> bool:
-        """Take up new revisions if the history or the index has changed; return True if it did."""
-        with self._updating:
+    def refresh(self, wait: float = 0.5) -> None:
+        """Take up new revisions beside the caller, who waits so many seconds; the first time for longer."""
+        with self._lock:
             now = self.changed()
             if now == self._seen and self.index.file.exists():
-                return False
-            try:
-                self.paths.check_created()
-                if not self.paths.lineage.exists():
-                    return False
-                self.index.update()
-                self.fault = None
-            except (*DAMAGE, sqlite3.Error) as error:
-                self.fault = " ".join(str(error).split())[:MAX_FAULT_CHARS] or type(error).__name__
-            self._seen = now
-            return True
+                return
+            if self._builder is None or not self._builder.is_alive():
+                self._builder = Thread(target=self._update, args=(now,), name="index", daemon=True)
+                self._builder.start()
+            builder = self._builder
+        builder.join(max(wait, FIRST_WAIT_S) if self._seen is None else wait)
+
+    def _update(self, now: tuple[int, ...]) -> None:
+        try:
+            self.paths.check_created()
+            if self.paths.lineage.exists():
+                self.index.update(anew=self._is_broken)
+                self._is_broken = False
+            self.fault = None
+        except (*DAMAGE, sqlite3.Error) as error:
+            self.fault = " ".join(str(error).split())[:MAX_FAULT_CHARS] or type(error).__name__
+        self._seen = now
 
     def changed(self) -> tuple[int, ...]:
         """Marks of the files that change with a commit and with a dropped revision."""
@@ -101,16 +117,17 @@ class WatchedRun:
         """The index at a revision; one that is damaged is built again, and the page asks to repeat.
 
         Raises:
-            CoevoError: there is no revision in it yet, or it was damaged.
+            NotIndexedError: there is no revision in it yet, or it was damaged.
         """
         try:
             with IndexReader.opened(self.index.file, revision) as opened:
                 if opened.last < 0:
-                    raise CoevoError("no revision is in the index yet")
+                    raise NotIndexedError(self.fault or f"{self.name} has no revision yet")
                 yield opened
         except sqlite3.DatabaseError as error:
             self._seen = None
-            raise CoevoError(f"the index is being built ({error}): reload the page in a moment") from error
+            self._is_broken = self._builder is None or not self._builder.is_alive()
+            raise NotIndexedError(self.fault or "the index of the run is being built") from error
 
     def standing(self, head: Manifest | None) -> Standing:
         """Status of the run, whose last revision is ``head``."""
