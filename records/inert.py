@@ -79,7 +79,7 @@ def shown(text: str) -> str:
 
 
 def marked(text: str) -> str:
-    """Text in which each character that acts or hides, but for line breaks and tabs, is a visible mark: ``⟨U+202E⟩``."""
+    """Text in which each character that acts or hides is a visible mark, ``⟨U+202E⟩``; line breaks and tabs stay."""
     return text if text.isprintable() else _pattern(_ACTS).sub(_mark, text)
 
 

@@ -1,7 +1,7 @@
 """The index of a run: an SQLite file derived from the lineage, for pages that answer at once. It may be deleted.
 
-It belongs to one creation of a run and to ``VERSION`` of its tables; one that is older, damaged or of another history is
-built again. A revision enters it with one transaction, so that readers see whole revisions. The bank is kept as the
+It belongs to one creation of a run and to ``VERSION`` of its tables; one that is older, damaged or of another history
+is built again. A revision enters it with one transaction, so that readers see whole revisions. The bank is kept as the
 spans in which an entry had one content: since one revision, until another.
 """
 
@@ -101,7 +101,8 @@ class RunIndex:
     def update(self, anew: bool = False) -> int:
         """Take up all revisions that are missing, and build the index anew if it does not fit; return their number.
 
-        ``anew`` builds it anew in any case: a reader has found it damaged. Nothing happens while another process keeps the index.
+        ``anew`` builds it anew in any case: a reader has found it damaged. Nothing happens while another process keeps
+        the index.
 
         Raises:
             CoevoError: the history of the run cannot be read; the index stays as it is.

@@ -148,7 +148,8 @@ class IndexReader:
 
     def _entry(self, row: Row) -> Row:
         shown, solved = self._totals(row["id"])
-        return json.loads(row["content"]) | {"since": row["since"], "shown": shown, "solved": solved}
+        found: Row = json.loads(row["content"])
+        return found | {"since": row["since"], "shown": shown, "solved": solved}
 
     def _totals(self, entry: str) -> tuple[int, int]:
         statement = (
@@ -162,8 +163,8 @@ class IndexReader:
         """Entries added, edited (with what they ``was``) and retired against another revision, each by id."""
         old, new = dict[str, Row](), dict[str, Row]()
         rows = self._rows(
-            "SELECT id, content, since <= :new AND (until IS NULL OR until > :new) AS stands FROM bank WHERE "
-            "(since <= :new AND (until IS NULL OR until > :new)) <> (since <= :old AND (until IS NULL OR until > :old))",
+            "SELECT id, content, stands FROM (SELECT id, content, since <= :new AND (until IS NULL OR until > :new) "
+            "AS stands, since <= :old AND (until IS NULL OR until > :old) AS stood FROM bank) WHERE stands <> stood",
             {"old": since, "new": self.revision},
         )
         for row in rows:
@@ -301,7 +302,7 @@ def _pooled(rows: Sequence[Row]) -> Row:
         made[name] = sum(known) / len(known) if known else None
     spread = [(row["train_high"] - row["train_low"]) / 2 for row in rows if row["train_low"] is not None]
     half = sum(each**2 for each in spread) ** 0.5 / len(spread) if spread else None
-    known = half is not None and made["train"] is not None
-    made["train_low"] = max(0.0, made["train"] - half) if known else None
-    made["train_high"] = min(1.0, made["train"] + half) if known else None
+    bounded = half is not None and made["train"] is not None
+    made["train_low"] = max(0.0, made["train"] - half) if bounded else None
+    made["train_high"] = min(1.0, made["train"] + half) if bounded else None
     return made

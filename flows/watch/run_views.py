@@ -177,9 +177,7 @@ def episodes(run: WatchedRun, reader: IndexReader, query: Query) -> Page:
     wanted = {name: query.get(name, "") for name in ("kind", "reason", "use", "lesson", "outcome")}
     every = reader.episodes(panel, {}) if panels else []
     rows = reader.episodes(panel, wanted) if any(wanted.values()) and panels else every
-    groups = [
-        (task, list(group)) for task, group in groupby(rows, key=lambda row: (row["task"], row["instruction"]))
-    ]
+    groups = [(task, list(group)) for task, group in groupby(rows, key=lambda row: (row["task"], row["instruction"]))]
     page = number(query, "page") or 0
     return {
         "panels": panels,

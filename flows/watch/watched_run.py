@@ -127,7 +127,9 @@ class WatchedRun:
         except sqlite3.DatabaseError as error:
             self._seen = None
             self._is_broken = self._builder is None or not self._builder.is_alive()
-            raise NotIndexedError(self.fault or "the index of the run is being built") from error
+            begun = self.paths.lineage.exists()
+            said = "the index of the run is being built" if begun else f"{self.name} has no revision yet"
+            raise NotIndexedError(self.fault or said) from error
 
     def standing(self, head: Manifest | None) -> Standing:
         """Status of the run, whose last revision is ``head``."""

@@ -1,18 +1,28 @@
 """Runs for the tests of the live page: one with a drawn history, and pages over a workspace."""
 
 import random
+import socket
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from threading import Thread
 
 import pyarrow.parquet as pq
+import uvicorn
 from support import small_run
+from support.scheduled import wait_for
 
 from coevo.configs.load.load import load_recipe
+from coevo.flows.watch.index_build import RunIndex
+from coevo.flows.watch.watch_app import WatchSite, watch_app
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.stats import tally
 from coevo.records.arrow import episodes_to_table
+from coevo.records.entry import entry_id
+from coevo.records.episode import Completion, Episode, Turn
+from coevo.records.task import Task
 
 OPERATIONS = ("admit", "admit", "edit", "retire", "readmit", "recount", "nothing", "rollback", "mixed")
 
@@ -59,10 +69,11 @@ class DrawnRun:
             return [replace(self.draws.choice(active), sources=(f"{here}/rollout-0/x/0",))]
         return []
 
-    def commit(self, change):
+    def commit(self, change, played=None):
         here = self.revision
-        seen = self.draws.sample(self.bank.active(), min(2, self.bank.size()))
-        played = small_run.episodes(here, seen) if here else []
+        if played is None:
+            seen = self.draws.sample(self.bank.active(), min(2, self.bank.size()))
+            played = small_run.episodes(here, seen) if here else []
         self.bank.merge(replace(change, stats=tally(self.bank.stats(), played)))
         metrics = {"agent/success/train": 0.5, "agent/success_stderr/train": 0.1, "bank/size": float(self.bank.size())}
         state = {
@@ -84,3 +95,62 @@ class DrawnRun:
         with Lineage.open(self.paths.lineage, self.workspace.cache) as lineage:
             lineage.commit({"episodes": staged}, state, observed)
         self.revision += 1
+
+
+TOKEN = "let me"
+OWNED = "document.documentElement.dataset.owned = '1'"
+HOSTILE = (
+    f"<script>{OWNED}</script>",
+    f"</script><script>{OWNED}</script>",
+    f'"><img src=x onerror="{OWNED}">',
+    f"' onfocus='{OWNED}' autofocus x='",
+    f'<svg onload="{OWNED}"></svg>',
+    f'<a href="javascript:{OWNED}">lesson</a>',
+    f'<iframe srcdoc="<script>parent.{OWNED}</script>"></iframe>',
+    '<form action="http://example.org/"><button>steal</button></form>',
+    "<style>body { display: none }</style><base href='http://example.org/'>",
+    "{{ 7 * 191 }} {% for x in y %}",
+    "\u202egnp.exe\u202c \u2066hidden\u2069 zero\u200bwidth",
+    "\x1b[31m\x00\x07\x08 &lt;b&gt;",
+)
+"""Texts that would act on a page that does not keep them from it."""
+HOSTILE_TEXT = " ".join(HOSTILE)
+
+
+def hostile_run(root):
+    """A run whose lessons, tasks, prompts and answers hold these texts wherever text can stand."""
+    run = DrawnRun(root, 0, "hostile")
+    lesson = small_run.entry(HOSTILE_TEXT, HOSTILE_TEXT, HOSTILE_TEXT)
+    lesson = replace(lesson, keywords=HOSTILE_TEXT, scope=HOSTILE_TEXT, id=entry_id(HOSTILE_TEXT, HOSTILE_TEXT))
+    task = Task("homerules", HOSTILE_TEXT, HOSTILE_TEXT, HOSTILE_TEXT, "train", {"n": 1})
+    completion = Completion((5, 6), (-0.1, -0.2), HOSTILE_TEXT, True)
+    turn = Turn(HOSTILE_TEXT, (1, 2), completion, HOSTILE_TEXT, HOSTILE_TEXT, 0.0, False, (lesson.id,))
+    turn = replace(turn, scores=((HOSTILE_TEXT, 0.5),))
+    names = [Episode.name(1, "rollout-0", task, replica) for replica in range(2)]
+    lesson = replace(lesson, sources=(names[0], HOSTILE_TEXT))
+    played = [Episode(name, task, 1, number, (turn,), False, False) for number, name in enumerate(names)]
+    played[1] = replace(played[1], lost=f"timeout: {HOSTILE_TEXT}")
+    run.commit(BankChange(entries=(lesson,), judged=(small_run.judged(1, (lesson,), (1.0, 0.0, 1.0)),)), played)
+    return run, lesson, task
+
+
+def indexed(paths):
+    """The run once its index is built."""
+    RunIndex(paths).update()
+    return paths
+
+
+@contextmanager
+def served(workspace, escaping=True):
+    """URL of the pages of a workspace within the block, without the guard."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        app = watch_app(WatchSite(workspace, TOKEN, escaping))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none", timeout_graceful_shutdown=1))
+        thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        wait_for(lambda: server.started)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -28,7 +28,21 @@
     figure.hidden = false;
     const place = figure.querySelector("[role=img]");
     const series = seriesOf(name, columns);
-    const axis = { stroke: () => colour("--soft"), grid: { stroke: () => colour("--rule") }, ticks: { stroke: () => colour("--rule") } };
+    const held = (u) => {
+      if (name !== "success" || !columns.held_low) return;
+      u.ctx.save();
+      u.ctx.strokeStyle = colour("--bad");
+      columns.revision.forEach((revision, at) => {
+        if (columns.held_low[at] === null) return;
+        const x = u.valToPos(revision, "x", true);
+        u.ctx.beginPath();
+        u.ctx.moveTo(x, u.valToPos(columns.held_low[at], "y", true));
+        u.ctx.lineTo(x, u.valToPos(columns.held_high[at], "y", true));
+        u.ctx.stroke();
+      });
+      u.ctx.restore();
+    };
+    const axis = { stroke: () => colour("--soft"), grid: { stroke: () => colour("--rule"), width: 1 }, ticks: { stroke: () => colour("--rule") } };
     const mark = (u) => {
       const at = Math.round(u.valToPos(Number(figure.dataset.at), "x", true));
       u.ctx.save();
@@ -42,10 +56,11 @@
     const options = {
       width: place.clientWidth, height: figure.classList.contains("small") ? 160 : 280, pxAlign: 0,
       scales: { x: { time: false }, y: name === "success" ? { range: [0, 1] } : {} },
-      axes: [axis, axis],
+      axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, axis],
+      legend: { show: false },
       series: [{ label: "revision" }, ...series],
       bands: series.length > 2 ? [{ series: [2, 3], fill: () => colour("--band") }] : [],
-      hooks: { draw: [mark] },
+      hooks: { draw: [mark, held] },
     };
     const plot = new uPlot(options, [columns.revision, ...series.map((each) => columns[each.key])], place);
     plots.push({ plot, place, figure });
