@@ -345,7 +345,8 @@ def _add_episodes(database: sqlite3.Connection, content: int, batch: EpisodeBatc
     database.executemany(f"INSERT INTO episodes VALUES ({marks})", rows)
     names = sorted({name for _, name in batch.uses})
     database.executemany("INSERT OR IGNORE INTO lessons (id) VALUES (?)", [(name,) for name in names])
-    numbers = dict(database.execute("SELECT id, number FROM lessons"))
+    named = "SELECT id, number FROM lessons WHERE id IN (SELECT value FROM json_each(?))"
+    numbers = dict(database.execute(named, (json.dumps(names),)))
     uses = [(numbers[name], content, episode) for episode, name in batch.uses]
     database.executemany("INSERT INTO uses VALUES (?, ?, ?)", uses)
     counts = dict[tuple[int, int], list[int]]()

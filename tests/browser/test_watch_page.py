@@ -17,6 +17,7 @@ from coevo.tasks.publish.reporter import Silent
 
 pytestmark = pytest.mark.full
 WIDTHS = {"wide": 1280, "narrow": 390}
+DIRECTIONS = r"/[\u202a-\u202e\u2066-\u2069]/"
 OWNED = "document.documentElement.dataset.owned === '1'"
 
 
