@@ -92,7 +92,7 @@ def _built(workspace: Workspace, revisions: int) -> RunPaths | None:
 
 
 class _Drawn:
-    """What a revision of the run holds."""
+    """Content of a revision of the run."""
 
     def __init__(self, revision: int, paths: RunPaths) -> None:
         self.revision, self.config = revision, paths.read_config()

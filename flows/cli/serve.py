@@ -43,6 +43,7 @@ def ui(
             typer.launch(page_to(url, root, name.lower()) if LINK in url else url)
     if LINK in prefect.result() + mlflow.result():
         output.line(f"A link works once, within {OPEN_WITHIN / 60:.0f} minutes; this command prints new ones.")
+    output.line("A live page of one run: coevo watch RUN")
     for line in (*name_crashed(Workspace(root)), *faults(run_summaries(Workspace(root)))):
         output.line(line)
     output.line(f"Stop them with: coevo down{f' --workspace {root}' if sample else ''}")

@@ -1,4 +1,4 @@
-"""What the pages ask of a run's index. A reader sees the index as it was when it was opened."""
+"""Questions of the pages to a run's index. A reader sees the index as it was when it was opened."""
 
 import json
 import sqlite3
@@ -25,7 +25,7 @@ LIKE = 0.5
 """Least similarity of entries that are shown as similar."""
 PAGE_ROWS = 100
 """Most rows of a page of a list."""
-Row = dict[str, Any]
+IndexRow = dict[str, Any]
 LED = """
 CREATE TEMP TABLE led AS WITH RECURSIVE led(revision) AS (
     SELECT ? UNION ALL
@@ -45,7 +45,7 @@ class BankList:
     """Part of the entries of a bank: so many of all that match, those of one page, and the number by scope."""
 
     total: int
-    rows: Sequence[Row]
+    rows: Sequence[IndexRow]
     scopes: Sequence[tuple[str, int]]
 
 
@@ -72,15 +72,15 @@ class IndexReader:
             sqlite3.DatabaseError: there is none yet, or it is damaged.
         """
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            database.row_factory = sqlite3.Row
+            database.row_factory = sqlite3.IndexRow
             database.execute("PRAGMA temp_store = MEMORY")
             database.execute("BEGIN")
             yield cls(database, revision)
 
-    def _rows(self, statement: str, values: Row | Sequence[Any] = ()) -> list[Row]:
+    def _rows(self, statement: str, values: IndexRow | Sequence[Any] = ()) -> list[IndexRow]:
         return [dict(row) for row in self._database.execute(statement, values)]
 
-    def _value(self, statement: str, values: Row | Sequence[Any] = ()) -> Any:
+    def _value(self, statement: str, values: IndexRow | Sequence[Any] = ()) -> Any:
         row = self._database.execute(statement, values).fetchone()
         return None if row is None else row[0]
 
@@ -97,17 +97,17 @@ class IndexReader:
         """Revisions that led to this one, oldest first, itself included."""
         return [row["revision"] for row in self._rows("SELECT revision FROM led ORDER BY revision")]
 
-    def row(self) -> Row:
+    def row(self) -> IndexRow:
         """Figures of this revision."""
         columns = "revision, iteration, predecessor, moment, what, train, train_low, train_high, held, held_low, "
         columns += "held_high, bank, seconds, kept, training, held_out"
         return self._rows(f"SELECT {columns} FROM revisions WHERE revision = ?", (self.revision,))[0]
 
-    def faults(self) -> list[Row]:
+    def faults(self) -> list[IndexRow]:
         """Parts of revisions that could not be read."""
         return self._rows("SELECT * FROM faults ORDER BY revision, part")
 
-    def curve(self) -> list[Row]:
+    def curve(self) -> list[IndexRow]:
         """Success, bank and series of the revisions that led to the last one, pooled into few points.
 
         A point has the number of its last revision; means are means of the pooled, and their intervals those of a mean
@@ -115,14 +115,14 @@ class IndexReader:
         """
         columns = "revision, train, train_low, train_high, held, held_low, held_high, bank"
         rows = self._rows(f"SELECT {columns} FROM revisions WHERE revision IN (SELECT revision FROM led) ORDER BY 1")
-        named = dict[int, Row]()
+        named = dict[int, IndexRow]()
         for row in self._rows("SELECT name, revision, value FROM metrics WHERE revision IN (SELECT revision FROM led)"):
             named.setdefault(row["revision"], {})[row["name"]] = row["value"]
         whole = [row | named.get(row["revision"], {}) for row in rows]
         size = -(-len(whole) // MAX_POINTS)
         return whole if size < 2 else [_pooled(whole[at : at + size]) for at in range(0, len(whole), size)]
 
-    def best(self) -> Row | None:
+    def best(self) -> IndexRow | None:
         """Revision of the trail with the highest held-out success, the earliest of equal ones."""
         led = "SELECT revision, held FROM revisions JOIN led USING (revision) WHERE held IS NOT NULL"
         return next(iter(self._rows(f"{led} ORDER BY held DESC, revision LIMIT 1")), None)
@@ -137,7 +137,7 @@ class IndexReader:
 
     def bank(self, query: str = "", scope: str | None = None, page: int = 0) -> BankList:
         """Entries of the bank by scope and id, with their uses; ``query`` is searched for in their texts."""
-        values: Row = {"at": self.revision, "query": query.casefold(), "scope": scope}
+        values: IndexRow = {"at": self.revision, "query": query.casefold(), "scope": scope}
         where = f"{ACTIVE} AND (:query = '' OR instr(folded, :query) > 0)"
         scopes = self._rows(f"SELECT scope, COUNT(*) AS n FROM bank WHERE {where} GROUP BY scope ORDER BY 1", values)
         where += " AND (:scope IS NULL OR scope = :scope)"
@@ -146,9 +146,9 @@ class IndexReader:
         rows = self._rows(f"SELECT * FROM bank WHERE {where} ORDER BY scope, id LIMIT :rows OFFSET :skip", values)
         return BankList(total, [self._entry(row) for row in rows], [(row["scope"], row["n"]) for row in scopes])
 
-    def _entry(self, row: Row) -> Row:
+    def _entry(self, row: IndexRow) -> IndexRow:
         shown, solved = self._totals(row["id"])
-        found: Row = json.loads(row["content"])
+        found: IndexRow = json.loads(row["content"])
         return found | {"since": row["since"], "shown": shown, "solved": solved}
 
     def _totals(self, entry: str) -> tuple[int, int]:
@@ -159,9 +159,9 @@ class IndexReader:
         (row,) = self._rows(statement, (entry,))
         return row["shown"], row["solved"]
 
-    def changes(self, since: int) -> dict[str, list[Row]]:
+    def changes(self, since: int) -> dict[str, list[IndexRow]]:
         """Entries added, edited (with what they ``was``) and retired against another revision, each by id."""
-        old, new = dict[str, Row](), dict[str, Row]()
+        old, new = dict[str, IndexRow](), dict[str, IndexRow]()
         rows = self._rows(
             "SELECT id, content, stands FROM (SELECT id, content, since <= :new AND (until IS NULL OR until > :new) "
             "AS stands, since <= :old AND (until IS NULL OR until > :old) AS stood FROM bank) WHERE stands <> stood",
@@ -179,12 +179,12 @@ class IndexReader:
             "retired": [old[name] for name in sorted(old.keys() - new.keys())],
         }
 
-    def spans(self, entry: str) -> list[Row]:
+    def spans(self, entry: str) -> list[IndexRow]:
         """Contents that an entry had over the whole history, oldest first, each since one revision until another."""
         rows = self._rows("SELECT since, until, content FROM bank WHERE id = ? ORDER BY since", (entry,))
         return [{"since": row["since"], "until": row["until"], **json.loads(row["content"])} for row in rows]
 
-    def texts(self, entries: Sequence[str]) -> dict[str, Row]:
+    def texts(self, entries: Sequence[str]) -> dict[str, IndexRow]:
         """Entries by id as they stood at the revision before this one, or as they were last."""
         found = {}
         for entry in entries:
@@ -198,7 +198,7 @@ class IndexReader:
         rows = self._rows("SELECT DISTINCT id FROM bank WHERE substr(id, 1, ?) = ? LIMIT 3", (len(prefix), prefix))
         return [row["id"] for row in rows]
 
-    def similar(self, entry: Row, count: int) -> list[tuple[float, Row]]:
+    def similar(self, entry: IndexRow, count: int) -> list[tuple[float, IndexRow]]:
         """Other entries of this revision and scope whose texts are most alike, with their similarity from 0 to 1."""
         rows = self._rows(
             f"SELECT content FROM bank WHERE {ACTIVE} AND scope = :scope AND id <> :id",
@@ -211,7 +211,7 @@ class IndexReader:
         found = sorted(zip(likeness.tolist(), numbers.tolist(), strict=True), key=lambda pair: (-pair[0], pair[1]))
         return [(score, others[number]) for score, number in found[:count]]
 
-    def uses(self, entry: str) -> list[Row]:
+    def uses(self, entry: str) -> list[IndexRow]:
         """Training episodes that led to this revision with the entry in a prompt, and their successes, by revision."""
         statement = (
             "SELECT revision, SUM(shown) AS shown, SUM(solved) AS solved FROM use_counts "
@@ -238,7 +238,7 @@ class IndexReader:
         table = pa.table({**columns, "success": success, "turns": pa.array(turns, kind)})
         return lives([entry], [table])[entry.id]
 
-    def _uses_of(self, entry: str) -> list[Row]:
+    def _uses_of(self, entry: str) -> list[IndexRow]:
         statement = "SELECT content, episode FROM uses WHERE lesson = (SELECT number FROM lessons WHERE id = ?)"
         return self._rows(statement, (entry,))
 
@@ -247,7 +247,7 @@ class IndexReader:
         found = self.row()["training" if training else "held_out"]
         return None if found is None else int(found)
 
-    def episodes(self, panel: str, wanted: Row) -> list[Row]:
+    def episodes(self, panel: str, wanted: IndexRow) -> list[IndexRow]:
         """Episodes of this revision by task and replica.
 
         Args:
@@ -261,12 +261,12 @@ class IndexReader:
         where = " AND ".join(["content = :content", *conditions])
         return self._rows(f"SELECT * FROM episodes WHERE {where} ORDER BY task, replica, number", values)
 
-    def episode(self, training: bool, number: int) -> Row | None:
+    def episode(self, training: bool, number: int) -> IndexRow | None:
         """An episode of this revision by its position; None where there is none."""
         statement = "SELECT * FROM episodes WHERE content = ? AND number = ?"
         return next(iter(self._rows(statement, (self.content(training), number))), None)
 
-    def source(self, episode: str) -> Row | None:
+    def source(self, episode: str) -> IndexRow | None:
         """A training episode by its id, which begins with its revision, with that revision; None where it is gone."""
         head = episode.partition("/")[0]
         if not (head.isascii() and head.isdecimal() and len(head) <= 9):
@@ -293,8 +293,8 @@ class IndexReader:
         return [row["revision"] for row in rows]
 
 
-def _pooled(rows: Sequence[Row]) -> Row:
-    made: Row = {"revision": rows[-1]["revision"], "first": rows[0]["revision"], "bank": rows[-1]["bank"]}
+def _pooled(rows: Sequence[IndexRow]) -> IndexRow:
+    made: IndexRow = {"revision": rows[-1]["revision"], "first": rows[0]["revision"], "bank": rows[-1]["bank"]}
     held = next((row for row in reversed(rows) if row["held"] is not None), rows[-1])
     made |= {name: held[name] for name in ("held", "held_low", "held_high")}
     for name in {name for row in rows for name in row} - made.keys() - {"train_low", "train_high"}:

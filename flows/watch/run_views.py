@@ -1,4 +1,4 @@
-"""What each page of a run shows, as values of its template. Figures are those of the readers that commands use."""
+"""Values of the template of each page of a run. Figures are those of the readers that commands use."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -9,7 +9,7 @@ from coevo.flows.history.stored_episodes import REASONS, TRAINING, reasons_of, t
 from coevo.flows.history.success import held_out_success, training_success
 from coevo.flows.history.verdicts import credit_row, ruling_row, verdict_row
 from coevo.flows.watch.index_build import SERIES, UNREADABLE
-from coevo.flows.watch.index_queries import PAGE_ROWS, IndexReader, Row
+from coevo.flows.watch.index_queries import PAGE_ROWS, IndexReader, IndexRow
 from coevo.flows.watch.watched_run import WatchedRun
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import earlier
@@ -22,8 +22,8 @@ from coevo.utilities.errors import CoevoError
 if TYPE_CHECKING:
     from coevo.records.episode import Episode
 
-Query = Mapping[str, str]
-Page = dict[str, Any]
+PageQuery = Mapping[str, str]
+PageValues = dict[str, Any]
 HELD_OUT = "held-out"
 """Episodes of panels, in an address."""
 SIMILAR = 5
@@ -52,7 +52,7 @@ UPDATE = (
 SUCCESS = "agent/success/"
 
 
-def overview(run: WatchedRun, reader: IndexReader, query: Query) -> Page:
+def overview(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValues:
     """The run at a revision: success, update, cost, settings, health of the bank, alarms."""
     manifest, row = reader.manifest(), reader.row()
     before = reader.manifest(row["predecessor"]) if row["predecessor"] is not None else None
@@ -78,7 +78,7 @@ def overview(run: WatchedRun, reader: IndexReader, query: Query) -> Page:
     }
 
 
-def _named(names: Iterable[tuple[str, str]], manifest: Manifest, before: Manifest | None) -> list[Row]:
+def _named(names: Iterable[tuple[str, str]], manifest: Manifest, before: Manifest | None) -> list[IndexRow]:
     old = {} if before is None else before.metrics
     return [
         {"name": shown, "value": manifest.metrics[name], "before": old.get(name)}
@@ -87,7 +87,7 @@ def _named(names: Iterable[tuple[str, str]], manifest: Manifest, before: Manifes
     ]
 
 
-def curve(reader: IndexReader) -> Page:
+def curve(reader: IndexReader) -> PageValues:
     """Success and series over the revisions as columns, for the figures."""
     rows = reader.curve()
     names = ["revision", "train", "train_low", "train_high", "held", "held_low", "held_high", "bank"]
@@ -95,15 +95,15 @@ def curve(reader: IndexReader) -> Page:
     return {"revision": reader.revision, "columns": {name: [row.get(name) for row in rows] for name in names}}
 
 
-def revisions(run: WatchedRun, reader: IndexReader, query: Query) -> Page:
+def revisions(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValues:
     """The values of the figures as a table."""
     rows = reader.curve()
     return {"rows": rows, "names": [name for name in SERIES if any(row.get(name) is not None for row in rows)]}
 
 
-def bank(run: WatchedRun, reader: IndexReader, query: Query) -> Page:
+def bank(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValues:
     """The bank, and what changed in it against another revision."""
-    page, scope = number(query, "page") or 0, query.get("scope")
+    page, scope = number(query, "page") or 0, query.get("scope") or None
     since = number(query, "from")
     since = reader.row()["predecessor"] if since is None else min(since, reader.last)
     text = query.get("q", "")[:200]
@@ -121,7 +121,7 @@ def bank(run: WatchedRun, reader: IndexReader, query: Query) -> Page:
     }
 
 
-def lesson(run: WatchedRun, reader: IndexReader, query: Query, name: str) -> Page:
+def lesson(run: WatchedRun, reader: IndexReader, query: PageQuery, name: str) -> PageValues:
     """The card of an entry."""
     spans = reader.spans(name)
     if not spans:
@@ -159,7 +159,7 @@ def lesson(run: WatchedRun, reader: IndexReader, query: Query, name: str) -> Pag
     return page
 
 
-def _judged(run: WatchedRun, reader: IndexReader, name: str) -> Page:
+def _judged(run: WatchedRun, reader: IndexReader, name: str) -> PageValues:
     judged, left_out, rulings = run.bank(reader.manifest()).about(name)
     history = {each.verdict.revision: reader.manifest(each.verdict.revision) for each in judged}
     return {
@@ -169,7 +169,7 @@ def _judged(run: WatchedRun, reader: IndexReader, name: str) -> Page:
     }
 
 
-def episodes(run: WatchedRun, reader: IndexReader, query: Query) -> Page:
+def episodes(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValues:
     """Episodes of a revision by task, chosen by panel, kind, outcome, reason and lesson."""
     panels = reader.panels()
     panel = query.get("set", "")
@@ -198,7 +198,7 @@ def episodes(run: WatchedRun, reader: IndexReader, query: Query) -> Page:
     }
 
 
-def group(run: WatchedRun, reader: IndexReader, query: Query, task: str) -> Page:
+def group(run: WatchedRun, reader: IndexReader, query: PageQuery, task: str) -> PageValues:
     """Episodes of one task side by side: its group of training, or with and without the bank on the same draws."""
     rows = [row for panel in reader.panels() for row in reader.episodes(panel, {}) if row["task"] == task]
     if not rows:
@@ -211,7 +211,7 @@ def group(run: WatchedRun, reader: IndexReader, query: Query, task: str) -> Page
     return {"rows": [(row, turn_rows(stored[row["id"]][0])) for row in rows], "task": rows[0]}
 
 
-def episode(run: WatchedRun, reader: IndexReader, query: Query, kind: str, position: int) -> Page:
+def episode(run: WatchedRun, reader: IndexReader, query: PageQuery, kind: str, position: int) -> PageValues:
     """One episode, turn by turn, with its prompts."""
     training = kind == TRAINING
     row = reader.episode(training, position) if kind in (TRAINING, HELD_OUT) else None
@@ -232,8 +232,8 @@ def episode(run: WatchedRun, reader: IndexReader, query: Query, kind: str, posit
     }  # fmt: skip
 
 
-def approval(run: WatchedRun, reader: IndexReader, query: Query) -> Page:
-    """What waits for a person's decision."""
+def approval(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValues:
+    """The proposal that waits for a person's decision, if one does."""
     head = reader.manifest(reader.last)
     if not waits(head):
         return {"waiting": False, "text": "", "head": head}
@@ -242,7 +242,7 @@ def approval(run: WatchedRun, reader: IndexReader, query: Query) -> Page:
     return {"waiting": True, "text": page(run.name, run.workspace), "head": head}
 
 
-def number(query: Query, name: str) -> int | None:
+def number(query: PageQuery, name: str) -> int | None:
     """A number of an address; None where it is none."""
     text = query.get(name, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else None

@@ -61,7 +61,7 @@ MAX_STREAMS = 64
 MAX_FORM_BYTES = 4096
 MAX_WATCHED = 64
 """Most runs whose state is kept between requests."""
-View = Callable[..., dict[str, Any]]
+PageView = Callable[..., dict[str, Any]]
 
 
 class WatchSite:
@@ -129,7 +129,7 @@ class WatchSite:
             with suppress(*UNREADABLE), run.reader() as reader:
                 run.bank(reader.manifest()).about("")
 
-    def view(self, template: str, section: str, make: View, request: Request) -> Response:
+    def view(self, template: str, section: str, make: PageView, request: Request) -> Response:
         """A page of a run at a revision."""
         run = self.run(request.path_params["run"])
         asked = request.path_params.get("revision")
@@ -210,7 +210,7 @@ class WatchSite:
 def watch_app(site: WatchSite) -> Starlette:
     """Create the application."""
 
-    def page(path: str, template: str, section: str, make: View) -> Route:
+    def page(path: str, template: str, section: str, make: PageView) -> Route:
         return Route(f"/runs/{{run}}{path}", partial(site.view, template, section, make))
 
     post = ["POST"]

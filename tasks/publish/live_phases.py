@@ -13,7 +13,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
 from coevo.lineage.workspace import RunPaths
-from coevo.tasks.publish.reporter import Reporter
+from coevo.tasks.publish.reporter import Reporter, reporting_to
 
 if TYPE_CHECKING:
     from coevo.lineage.revision.manifest import Manifest
@@ -30,7 +30,7 @@ MAX_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class LivePhase:
     """A stage as it was last reported.
 
     Attributes:
@@ -58,7 +58,7 @@ class LivePhases:
     """
 
     current: str = ""
-    phases: tuple[Phase, ...] = ()
+    phases: tuple[LivePhase, ...] = ()
     warnings: tuple[str, ...] = ()
     at: float = 0.0
 
@@ -66,7 +66,7 @@ class LivePhases:
 @dataclass
 class _Noted:
     current: str = ""
-    phases: dict[str, Phase] = field(default_factory=dict)
+    phases: dict[str, LivePhase] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -93,7 +93,7 @@ class PhaseRecorder:
             if text:
                 now, name = self._clock(), text.partition(":")[0][:MAX_TEXT_CHARS]
                 before = self._noted.phases.get(name)
-                self._noted.phases[name] = Phase(
+                self._noted.phases[name] = LivePhase(
                     name, text[:MAX_TEXT_CHARS], now if before is None else before.began, now
                 )
                 for old in list(self._noted.phases)[:-MAX_PHASES]:
@@ -145,10 +145,11 @@ class PhaseRecorder:
 
 @contextmanager
 def recording_phases(paths: RunPaths, beside: Reporter) -> Iterator[Reporter]:
-    """Record the phases of a run within; call it while holding the writer's lock."""
+    """Record the phases of a run that are reported within; call it while holding the writer's lock."""
     recorder = PhaseRecorder(paths, beside)
     try:
-        yield recorder
+        with reporting_to(recorder):
+            yield recorder
     finally:
         recorder.close()
 
@@ -159,7 +160,7 @@ def read_phases(paths: RunPaths) -> LivePhases | None:
         with (paths.root / NAME).open("rb") as opened:
             found = json.loads(opened.read(MAX_BYTES).decode(errors="replace"))
         phases = tuple(
-            Phase(str(one["name"]), str(one["text"]), float(one["began"]), float(one["seen"]))
+            LivePhase(str(one["name"]), str(one["text"]), float(one["began"]), float(one["seen"]))
             for one in found["phases"][-MAX_PHASES:]
         )
         warnings = tuple(str(each) for each in found["warnings"][-5:])

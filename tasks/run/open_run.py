@@ -39,7 +39,7 @@ from coevo.tasks.placement import trainer_environment
 from coevo.tasks.publish.catchup import open_publisher
 from coevo.tasks.publish.live_phases import recording_phases
 from coevo.tasks.publish.prefect import artifacts_of
-from coevo.tasks.publish.reporter import Reporter, in_stage, reporting_to
+from coevo.tasks.publish.reporter import Reporter, in_stage
 from coevo.tasks.resumed_artifacts import restore_artifacts
 from coevo.tasks.run.assemble import assemble, check_engine, environment_of, open_engine
 from coevo.tasks.run.changes import check_unchanged
@@ -87,7 +87,6 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         stack.enter_context(recording(seconds))
         stack.enter_context(recording_status(paths))
         reporter = stack.enter_context(recording_phases(paths, reporter))
-        stack.enter_context(reporting_to(reporter))
         config = paths.read_config()
         workspace.trust.demand(run, config)
         env = stack.enter_context(environment_of(config))
@@ -101,8 +100,9 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         with in_stage("opens the pages of MLflow and Prefect"):
             record_stage(paths, WARM_START if head is None else PREPARATION)
             publisher = stack.enter_context(open_publisher(paths, bank, lineage, env.name, reporter))
-            prune = pruner(root)
-            pages = stack.enter_context(artifacts_of(run, config.iterations, config.recipe, reporter.warn, prune))
+            pages = stack.enter_context(
+                artifacts_of(run, config.iterations, config.recipe, reporter.warn, pruner(root))
+            )
         start = lineage.artifacts.path("policy") if head else warm_start(config, env, workspace.warmstarts, reporter)
         require_start(config, start, lineage.artifacts.sizes(), paths.root)
         with in_stage("starts the trainer and the engine"):
