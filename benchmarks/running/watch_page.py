@@ -36,6 +36,8 @@ REVISIONS, EPISODES, TURNS, SHOWN, ADDED = 2000, 50, 4, 3, 5
 TASKS, GROUP, TABS, REPEATS = 192, 5, 8, 5
 RUN, KINDS = "watched", ("put", "heat", "cool", "clean")
 ROLLBACK_EVERY, RETIRE_EVERY, EVALUATE_EVERY = 200, 4, 10
+TIMEOUT_MS = 120_000.0
+"""Milliseconds until a page that does not come is given up."""
 TARGETS = {
     "index_seconds": 20, "revision_seconds": 0.5, "paint_ms": 300, "view_ms": 200, "slider_ms": 250, "search_ms": 250,
     "cold_kb": 100,
@@ -158,6 +160,7 @@ def _pages(paths: RunPaths) -> dict[str, Any]:
     url, secret = ensure_watch(paths.workspace.root)
     with _browser() as browser:
         context = browser.new_context(viewport={"width": 1280, "height": 800})
+        context.set_default_timeout(TIMEOUT_MS)
         page = context.new_page()
         received = list[int]()
         session = context.new_cdp_session(page)

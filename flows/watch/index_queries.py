@@ -72,7 +72,7 @@ class IndexReader:
             sqlite3.DatabaseError: there is none yet, or it is damaged.
         """
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            database.row_factory = sqlite3.IndexRow
+            database.row_factory = sqlite3.Row
             database.execute("PRAGMA temp_store = MEMORY")
             database.execute("BEGIN")
             yield cls(database, revision)
