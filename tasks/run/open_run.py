@@ -78,7 +78,8 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
             store is beyond recovery, the file system lacks what runs need, a setting is not confirmed, or a revision
             recorded as published does not exist.
     """
-    paths = Workspace(root).existing(run)
+    workspace = Workspace(root)
+    paths = workspace.existing(run)
     check_file_system(paths.root)
     seconds, began = dict[str, float](), perf_counter()
     with ExitStack() as stack:
@@ -87,23 +88,20 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         stack.enter_context(recording_status(paths))
         reporter = stack.enter_context(recording_phases(paths, reporter))
         config = paths.read_config()
-        paths.workspace.trust.demand(run, config)
+        workspace.trust.demand(run, config)
         env = stack.enter_context(environment_of(config))
         check_engine(config)
         with in_stage("recovers the last revision"):
-            lineage, bank = stack.enter_context(recovered(paths, paths.workspace))
+            lineage, bank = stack.enter_context(recovered(paths, workspace))
             head = lineage.history.head()
-            weights = digests(config, root)
-            accepted = check_unchanged(config, head, run, accept_change, weights)
+            accepted = check_unchanged(config, head, run, accept_change, weights := digests(config, root))
             check_rows(env, paths, anew=head is None or bool(accepted))
         with in_stage("opens the pages of MLflow and Prefect"):
             record_stage(paths, WARM_START if head is None else PREPARATION)
             publisher = stack.enter_context(open_publisher(paths, bank, lineage, env.name, reporter))
             prune = pruner(root)
             pages = stack.enter_context(artifacts_of(run, config.iterations, config.recipe, reporter.warn, prune))
-        start = (
-            lineage.artifacts.path("policy") if head else warm_start(config, env, paths.workspace.warmstarts, reporter)
-        )
+        start = lineage.artifacts.path("policy") if head else warm_start(config, env, workspace.warmstarts, reporter)
         require_start(config, start, lineage.artifacts.sizes(), paths.root)
         with in_stage("starts the trainer and the engine"):
             trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None

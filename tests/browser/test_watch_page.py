@@ -114,7 +114,7 @@ def test_no_text_acts_escaped_or_not(browser, tmp_path, escaping):
     with served(run.workspace, escaping) as url, page_of(browser) as page:
         for path in paths:
             page.goto(f"{url}/runs/hostile{path}", wait_until="load")
-            page.wait_for_function("document.readyState === 'complete'")
+            expect(page.locator("main")).to_be_attached()
             assert not page.evaluate(OWNED), path
             if escaping:
                 assert page.locator("main iframe, main img, main svg, main style").count() == 0
@@ -131,7 +131,7 @@ def test_phases_and_revisions_arrive_on_open_pages_of_which_one_listens(browser,
         for tab in tabs:
             tab.goto(f"{url}/runs/drawn")
             expect(tab.locator("#part h2").first).to_be_visible()
-        page.wait_for_function("document.body.dataset.leads === 'drawn'")
+        expect(page.locator("body[data-leads=drawn]")).to_have_count(1)
         with writer_lock(run.paths):
             recorder = PhaseRecorder(run.paths, Silent())
             recorder.note("r1 rollout: 3 of 8 episodes")
