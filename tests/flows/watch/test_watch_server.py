@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+from contextlib import closing
 from urllib.parse import urlsplit
 
 import pytest
@@ -35,12 +36,20 @@ def ask(url, path, **headers):
 
 def text_of(url, path, **headers):
     connection, answer = ask(url, path, **headers)
-    with connection:
+    with closing(connection):
         return answer.status, answer.read().decode(), answer.headers
 
 
+@pytest.fixture
+def ended(tmp_path):
+    """A workspace whose servers are ended, whatever happens."""
+    yield tmp_path
+    coevo("down", workspace=tmp_path)
+
+
 @pytest.mark.full
-def test_a_link_opens_the_pages_once_and_down_ends_them(tmp_path):
+def test_a_link_opens_the_pages_once_and_down_ends_them(ended):
+    tmp_path = ended
     small_run.build(tmp_path)
     done = coevo("watch", "first", "--json", workspace=tmp_path)
     assert done.returncode == 0, done.stderr
