@@ -38,6 +38,7 @@ from benchmarks.running import (
     publishing_cost,
     report_time,
     ui,
+    watch_page,
 )
 from benchmarks.running.regression import FIGURES, check
 from benchmarks.speed import (
@@ -70,6 +71,7 @@ BENCHMARKS = {
     "durability": durability.run,
     "fsck": fsck_time.run,
     "report": report_time.run,
+    "watch": watch_page.run,
     "model_size": model_size.run,
     "retrieval": retrieval_speed.run,
     "lookups": lookups.run,

@@ -78,6 +78,11 @@ def shown(text: str) -> str:
     return text if text.isprintable() else _pattern(_HIDDEN).sub(" ", text)
 
 
+def marked(text: str) -> str:
+    """Text in which each character that acts or hides is a visible mark, ``⟨U+202E⟩``; line breaks and tabs stay."""
+    return text if text.isprintable() else _pattern(_ACTS).sub(_mark, text)
+
+
 def flaw(text: str) -> str | None:
     """Reason why a line of text cannot stand in the bank, in a few words; None if it can.
 
@@ -109,6 +114,10 @@ def _without(text: str, control: re.Pattern[str]) -> str:
 def _seen(found: Any) -> str:
     character = found[0]
     return character if character in "\n\t" else " " if character.isspace() else ""
+
+
+def _mark(found: Any) -> str:
+    return found[0] if found[0] in "\n\t" else "".join(f"⟨U+{ord(character):04X}⟩" for character in found[0])
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import WorkspaceOption, workspace_at
+from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at, workspace_option
 from coevo.lineage.workspace import Workspace
 
 
@@ -43,9 +43,42 @@ def ui(
             typer.launch(page_to(url, root, name.lower()) if LINK in url else url)
     if LINK in prefect.result() + mlflow.result():
         output.line(f"A link works once, within {OPEN_WITHIN / 60:.0f} minutes; this command prints new ones.")
+    output.line("A live page of one run: coevo watch RUN")
     for line in (*name_crashed(Workspace(root)), *faults(run_summaries(Workspace(root)))):
         output.line(line)
     output.line(f"Stop them with: coevo down{f' --workspace {root}' if sample else ''}")
+
+
+def watch(
+    run: Annotated[str, typer.Argument(help="Name of the run.")],
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    as_json: JsonOption = False,
+    directory: WorkspaceOption = None,
+) -> None:
+    """Print a link to the live page of a run, which shows it while it trains and afterwards.
+
+    Starts the page's server if it is not running; `coevo down` stops it. It listens on this machine alone. The link
+    works once; the browser that opened it keeps access. The pages change nothing, except that they decide about a
+    pending admission and retire an entry, with the token that this command prints.
+
+    Example: coevo watch homerules-coevo-rl-1 --open
+    """
+    from coevo.flows.servers.browser_links import new_link, page_to
+    from coevo.flows.watch.watch_server import ensure_watch, token_of
+
+    workspace = workspace_at(directory)
+    name = workspace.existing(run).name
+    url, secret = ensure_watch(workspace.root)
+    link = f"{new_link(url, secret, 'page')}#{name}"
+    output.result(
+        as_json,
+        {"run": name, "url": link, "token": token_of(secret)},
+        link,
+        f"Token for decisions and retirements: {token_of(secret)}",
+        f"A link works once; stop the server with: coevo down{workspace_option(workspace)}",
+    )
+    if open_page:
+        typer.launch(page_to(link, workspace.root, "watch"))
 
 
 def _sample(root: Path) -> Path:
@@ -75,4 +108,4 @@ def down(workspace: WorkspaceOption = None) -> None:
     output.line(f"Stopped {' and '.join(stopped)}." if stopped else f"No server of {root} was running.")
 
 
-COMMANDS = (ui, down)
+COMMANDS = (ui, watch, down)

@@ -1,6 +1,6 @@
 """Comparison of runs: their differing settings, differences in success at the end and at equal cost, and tables."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -178,8 +178,16 @@ def recipe_settings(reference: str, recipe: str, workspace: Workspace) -> dict[s
         CoevoError: the revision or the recipe does not exist.
     """
     with reading(reference, workspace) as opened:
-        sides = {opened.name: flat(opened.manifest.state["config"])}
-    sides[recipe] = flat(load_recipe(recipe).model_dump(mode="json"))
+        return settings_beside(opened.name, opened.manifest.state["config"], recipe)
+
+
+def settings_beside(name: str, config: Mapping[str, Any], recipe: str) -> dict[str, dict[str, Any]]:
+    """Settings of a configuration that differ from a recipe: value by side, omitted for a side without the setting.
+
+    Raises:
+        CoevoError: the recipe does not exist.
+    """
+    sides = {name: flat(config), recipe: flat(load_recipe(recipe).model_dump(mode="json"))}
     ours, theirs = sides.values()
     keys = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key, _ABSENT) != theirs.get(key, _ABSENT))
     return {key: {name: found[key] for name, found in sides.items() if key in found} for key in keys}

@@ -86,8 +86,13 @@ class Expense:
 
 def expenses(history: Sequence[Manifest]) -> list[tuple[Expense, ...]]:
     """Expense by part up to and including each revision; parts without any are left out."""
-    sums = accumulate((tuple(_of(manifest, part) for part in PARTS) for manifest in history), _added)
+    sums = accumulate((expense_of(manifest) for manifest in history), _added)
     return [tuple(each for each in found if each.is_shown()) for found in sums]
+
+
+def expense_of(manifest: Manifest) -> tuple[Expense, ...]:
+    """Expense of one revision by part, in the order of ``PARTS``, whether or not it counts anything."""
+    return tuple(_of(manifest, part) for part in PARTS)
 
 
 def _added(before: tuple[Expense, ...], here: tuple[Expense, ...]) -> tuple[Expense, ...]:

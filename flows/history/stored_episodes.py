@@ -65,8 +65,15 @@ def episode_rows(opened: Reading, wanted: EpisodeFilter) -> list[dict[str, Any]]
     return [row for row in rows if row["reason"]] if wanted.failed else rows
 
 
-def stored_episodes(opened: Reading, training: bool) -> Iterator[tuple["Episode", str, str, str]]:
+def stored_episodes(
+    opened: Reading, training: bool, ids: Collection[str] | None = None
+) -> Iterator[tuple["Episode", str, str, str]]:
     """Episodes that a revision keeps, each with its panel, the reason of its failure, and the part of its lessons.
+
+    Args:
+        opened: the revision.
+        training: read training episodes instead of held-out ones.
+        ids: ids of the episodes to read; None for all.
 
     Raises:
         CoevoError: the revision keeps none, was dropped, or their table cannot be read.
@@ -78,7 +85,7 @@ def stored_episodes(opened: Reading, training: bool) -> Iterator[tuple["Episode"
     artifact = "episodes" if training else "held_out"
     file = _file(opened, artifact)
     try:
-        table = parquet.read_table(file)
+        table = parquet.read_table(file, filters=None if ids is None else [("id", "in", sorted(ids))])
         episodes = table_to_episodes(table)
         held = [] if training else table.select(["panel", "reason", "lessons"]).to_pylist()
     except (ArrowException, KeyError, ValueError, TypeError, RecursionError, OSError) as error:

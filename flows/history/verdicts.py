@@ -1,6 +1,6 @@
 """Verdicts of replay and outcomes of edit operations, as rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ CREDIT_COLUMNS = ("credit", "credit_low", "credit_high", "credit_pairs")
 RULING_COLUMNS = ("revision", "scope", "outcome", "operation", "entries", "reason")
 
 
-def verdict_row(judged: "Judged", history: Sequence[Manifest]) -> dict[str, Any]:
+def verdict_row(judged: "Judged", history: Sequence[Manifest] | Mapping[int, Manifest]) -> dict[str, Any]:
     """Row for a judged batch; ``low`` and ``high`` bound the 95 % interval of the mean paired difference.
 
     ``confidence`` is the setting of the revision's configuration, ``bound`` the lower bound over all measurements of

@@ -71,7 +71,7 @@ def _count(found: dict[str, Life], episodes: pa.Table) -> None:
     stratum, revisions = _strata(episodes)
     task = np.unique(stratum * episodes.num_rows + _codes(episodes["task_id"]), return_inverse=True)[1]
     success = episodes["success"].to_numpy().astype(np.int64)
-    episode, name, names = _shown(episodes["turns"].combine_chunks())
+    episode, name, names = shown_in(episodes["turns"].combine_chunks())
     total, solved = np.bincount(stratum), np.bincount(stratum, weights=success)
     # One group per entry and stratum that occur together.
     groups, group = np.unique(name * len(total) + stratum[episode], return_inverse=True)
@@ -144,7 +144,7 @@ def _strata(episodes: pa.Table) -> tuple[Integers, Integers]:
     return stratum, found // many
 
 
-def _shown(turns: pa.ListArray) -> tuple[Integers, Integers, list[str]]:
+def shown_in(turns: pa.ListArray) -> tuple[Integers, Integers, list[str]]:
     """Unique pairs of an episode's row and the number of a retrieved entry, and the entries' ids by number."""
     retrieved = pc.struct_field(turns.flatten(), "retrieved")
     episode = pc.list_parent_indices(turns).to_numpy()[pc.list_parent_indices(retrieved).to_numpy()]

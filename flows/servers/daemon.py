@@ -27,7 +27,7 @@ from coevo.utilities.processes import UTF8, Launch, ServerProcess, free_port, wa
 
 STARTUP = 120.0
 """Seconds for a server to start."""
-TITLES = {"prefect": "Prefect", "mlflow": "MLflow"}
+TITLES = {"prefect": "Prefect", "mlflow": "MLflow", "watch": "live page's"}
 CLOSING = 2.0
 """Seconds for the threads of a killed process to close its port."""
 FILE = TypeAdapter(list[Server])

@@ -15,6 +15,7 @@ from coevo.memory.bank.change import (
     BankChange,
     Judged,
     Ruling,
+    holds,
     table_to_clusters,
     table_to_judged,
     table_to_left_out,
@@ -60,6 +61,13 @@ class BankView:
     def judged(self) -> list[Judged]:
         """All judged batches of candidates, admitted or not, by revision."""
         return table_to_judged(self._tables["verdicts"].rows())
+
+    def about(self, entry: str) -> tuple[list[Judged], list[Judged], list[Ruling]]:
+        """Judged batches with a lesson, measurements of it, and rulings about it, without an object per other row."""
+        verdicts, rulings = self._tables["verdicts"].rows(), self._tables["operations"].rows()
+        judged = verdicts.filter(holds(verdicts["candidates"], entry))
+        ruled = rulings.filter(holds(rulings["entries"], entry))
+        return table_to_judged(judged), table_to_left_out(judged), table_to_rulings(ruled)
 
     def left_out(self) -> list[Judged]:
         """All measurements of entries by replays with and without them, by revision; ``admitted``: the entry stayed."""

@@ -4,7 +4,9 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coevo.memory.bank.content_hash import content_hash
 from coevo.memory.clusters import Cluster
@@ -145,6 +147,16 @@ def table_to_judged(table: pa.Table) -> list[Judged]:
 def table_to_left_out(table: pa.Table) -> list[Judged]:
     """Measurements that leave one entry out by revision, then id."""
     return [_judged(row) for row in _in_order(table) if row["id"].startswith(LEFT_OUT)]
+
+
+def holds(column: pa.ChunkedArray, entry: str) -> pa.Array:
+    """Mask of the lists that hold an id, or a row with this id."""
+    lists = column.combine_chunks()
+    inside = lists.flatten()
+    ids = inside.field("id") if pa.types.is_struct(inside.type) else inside
+    found = np.zeros(len(lists), dtype=np.bool_)
+    found[lists.value_parent_indices().to_numpy()[np.asarray(pc.equal(ids, entry))]] = True
+    return pa.array(found)
 
 
 def table_to_clusters(table: pa.Table) -> list[Cluster]:

@@ -37,6 +37,7 @@ from coevo.tasks.parts import Stores
 from coevo.tasks.pending_revision import PendingRevision, Result
 from coevo.tasks.placement import trainer_launch
 from coevo.tasks.publish.catchup import open_publisher
+from coevo.tasks.publish.live_phases import recording_phases
 from coevo.tasks.publish.prefect import artifacts_of
 from coevo.tasks.publish.reporter import Reporter, in_stage
 from coevo.tasks.resumed_artifacts import restore_artifacts
@@ -85,6 +86,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         stack.enter_context(writer_lock(paths))
         stack.enter_context(recording(seconds))
         stack.enter_context(recording_status(paths))
+        reporter = stack.enter_context(recording_phases(paths, reporter))
         config = paths.read_config()
         workspace.trust.demand(run, config)
         env = stack.enter_context(environment_of(config))
@@ -92,8 +94,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         with in_stage("recovers the last revision"):
             lineage, bank = stack.enter_context(recovered(paths, workspace))
             head = lineage.history.head()
-            weights = digests(config, root)
-            accepted = check_unchanged(config, head, run, accept_change, weights)
+            accepted = check_unchanged(config, head, run, accept_change, weights := digests(config, root))
             check_rows(env, paths, anew=head is None or bool(accepted))
         with in_stage("opens the pages of MLflow and Prefect"):
             record_stage(paths, WARM_START if head is None else PREPARATION)

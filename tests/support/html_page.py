@@ -69,7 +69,11 @@ class _Reader(HTMLParser):
 
 
 def read(path):
+    return parsed(path.read_text(encoding="utf-8"))
+
+
+def parsed(text):
     reader = _Reader()
-    reader.feed(path.read_text(encoding="utf-8"))
+    reader.feed(text)
     assert len(reader.open) == 1, f"<{reader.open[-1].tag}> is not closed"
     return reader.open[0]

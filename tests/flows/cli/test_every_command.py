@@ -83,6 +83,7 @@ OF_NO_ENVIRONMENT = {
     "bank train-writer": "tests/flows/methods", "doctor": "test_doctor", "gateway": "tests/flows/gateway",
     "new": "test_new", "table": "test_table",
     "recipes": "test_catalogue", "serve": "test_serve", "ui": "tests/browser", "worker": "tests/flows/sessions",
+    "watch": "tests/flows/watch",
 }  # fmt: skip
 """Commands that are not walked, and where their tests are."""
 

@@ -1,0 +1,209 @@
+"""A run as the pages see it: its index, its status, its episodes, and what waits for approval."""
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any
+
+from coevo.flows.evaluation.comparison import settings_beside
+from coevo.flows.history.revision_reference import Reading
+from coevo.flows.history.run_summaries import DAMAGE, RunSummary
+from coevo.flows.history.stored_episodes import stored_episodes
+from coevo.flows.watch.index_build import MAX_FAULT_CHARS, RunIndex
+from coevo.flows.watch.index_queries import IndexReader
+from coevo.lineage.lineage import Lineage
+from coevo.lineage.lock import holder
+from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import RunStatus, read_record
+from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.memory.bank.bank import BankView, StoredBank
+from coevo.models.policy.decoder import Decoder
+from coevo.tasks.publish.live_phases import LivePhases, read_phases
+from coevo.tasks.writing.artifact import ANSWERS
+from coevo.tasks.writing.artifact import FOLDER as WRITING
+from coevo.tasks.writing.journal import Answered, parse
+from coevo.utilities.errors import CoevoError
+
+if TYPE_CHECKING:
+    from coevo.records.episode import Episode
+
+BRANCH = ".git/refs/heads/main"
+"""File that changes with each commit of a lineage."""
+
+
+FIRST_WAIT_S = 5.0
+"""Seconds that a page waits for the first revisions of an index."""
+
+
+class NotIndexedError(CoevoError):
+    """The index holds no revision yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Status of a run for its pages.
+
+    Attributes:
+        status: its status, stage and reason.
+        notes: what else a reader has to know, in lines: why it cannot be read, and where it comes from.
+        phases: of the iteration in progress; None where no process works on it.
+    """
+
+    status: RunStatus
+    notes: tuple[str, ...]
+    phases: LivePhases | None
+
+
+class WatchedRun:
+    """One run of a workspace, read without its locks."""
+
+    def __init__(self, workspace: Workspace, name: str) -> None:
+        """The run need not be sound, but has to be there.
+
+        Raises:
+            CoevoError: there is no such run.
+        """
+        self.workspace = workspace
+        self.paths: RunPaths = workspace.run(name)
+        if name not in {each.name for each in workspace.directories()}:
+            raise workspace.no_run(name)
+        self.index = RunIndex(self.paths)
+        self.fault: str | None = None
+        self._lock = Lock()
+        self._builder: Thread | None = None
+        self._seen: tuple[int, ...] | None = None
+        self._is_broken = False
+
+    @property
+    def name(self) -> str:
+        """Name of the run."""
+        return self.paths.name
+
+    def refresh(self, wait: float = 0.5) -> None:
+        """Take up new revisions beside the caller, who waits so many seconds; the first time for longer."""
+        with self._lock:
+            now = self.changed()
+            if now == self._seen and self.index.file.exists():
+                return
+            if self._builder is None or not self._builder.is_alive():
+                self._builder = Thread(target=self._update, args=(now,), name="index", daemon=True)
+                self._builder.start()
+            builder = self._builder
+        builder.join(max(wait, FIRST_WAIT_S) if self._seen is None else wait)
+
+    def _update(self, now: tuple[int, ...]) -> None:
+        try:
+            self.paths.check_created()
+            if self.paths.lineage.exists():
+                self.index.update(anew=self._is_broken)
+                self._is_broken = False
+            self.fault = None
+        except (*DAMAGE, sqlite3.Error) as error:
+            self.fault = " ".join(str(error).split())[:MAX_FAULT_CHARS] or type(error).__name__
+        self._seen = now
+
+    def changed(self) -> tuple[int, ...]:
+        """Marks of the files that change with a commit and with a dropped revision."""
+        lineage = self.paths.lineage
+        return tuple(_mark(lineage / name) for name in (BRANCH, ".git/packed-refs", ".git/refs/dropped"))
+
+    @contextmanager
+    def reader(self, revision: int | None = None) -> Iterator[IndexReader]:
+        """The index at a revision; one that is damaged is built again, and the page asks to repeat.
+
+        Raises:
+            NotIndexedError: there is no revision in it yet, or it was damaged.
+        """
+        try:
+            with IndexReader.opened(self.index.file, revision) as opened:
+                if opened.last < 0:
+                    raise NotIndexedError(self.fault or f"{self.name} has no revision yet")
+                yield opened
+        except sqlite3.DatabaseError as error:
+            self._seen = None
+            self._is_broken = self._builder is None or not self._builder.is_alive()
+            begun = self.paths.lineage.exists()
+            said = "the index of the run is being built" if begun else f"{self.name} has no revision yet"
+            raise NotIndexedError(self.fault or said) from error
+
+    def standing(self, head: Manifest | None) -> Standing:
+        """Status of the run, whose last revision is ``head``."""
+        process, notes = None, [] if self.fault is None else [f"The run is damaged or cannot be read: {self.fault}"]
+        try:
+            process, config = holder(self.paths), self.paths.read_config()
+            questions = self.workspace.trust.open_questions(self.name, config)
+            if questions:
+                names = ", ".join(each.name for each in questions)
+                notes.append(f"The run comes from elsewhere: {names} is not confirmed; coevo resume asks.")
+            summary = RunSummary(
+                self.paths, config, [] if head is None else [head], process, record=read_record(self.paths)
+            )
+        except DAMAGE as error:
+            summary = RunSummary(self.paths, None, (), process, " ".join(str(error).split())[:MAX_FAULT_CHARS])
+        phases = None if process is None else read_phases(self.paths)
+        return Standing(summary.status, tuple(notes), phases)
+
+    @contextmanager
+    def at(self, manifest: Manifest) -> Iterator[Reading]:
+        """Reading of the run at one revision, without its history."""
+        with Lineage.open(self.paths.lineage, self.workspace.cache) as lineage:
+            yield Reading(self.paths, lineage, [manifest])
+
+    def episodes(
+        self, manifest: Manifest, training: bool, ids: Collection[str]
+    ) -> dict[str, tuple["Episode", str, str, str]]:
+        """Episodes of a revision by id, each with panel, reason and part of its lessons.
+
+        Raises:
+            CoevoError: they are gone, or cannot be read.
+        """
+        with self.at(manifest) as opened:
+            return {row[0].id: row for row in stored_episodes(opened, training, ids)}
+
+    def decoder(self) -> Decoder:
+        """Text of prompts; it needs the tokenizer of the policy."""
+        return Decoder(self.paths.lineage / "policy")
+
+    def bank(self, manifest: Manifest) -> BankView:
+        """The bank at a revision.
+
+        Raises:
+            CoevoError: it is gone, or cannot be read.
+        """
+        return StoredBank(self.paths.bank).at(manifest.versions, manifest.tables)
+
+    def answers(self, manifest: Manifest, sources: Collection[str]) -> list[Answered]:
+        """Answers of the writer model in a revision to questions that showed one of these episodes."""
+        if WRITING not in manifest.artifacts:
+            return []
+        with Lineage.open(self.paths.lineage, self.workspace.cache) as lineage:
+            file: Path = lineage.artifacts.files(manifest, WRITING)[ANSWERS]
+            found = [parse(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
+        return [each for each in found if each.revision == manifest.revision and {*each.episodes} & {*sources}]
+
+    def settings(self, manifest: Manifest) -> list[tuple[str, object, object]]:
+        """Settings of a revision that differ from its recipe: name, value here, value there."""
+        config = manifest.state["config"]
+        return list(_settings(json.dumps(config, sort_keys=True), str(config.get("recipe", ""))))
+
+
+@cache
+def _settings(config: str, recipe: str) -> tuple[tuple[str, object, object], ...]:
+    here: Mapping[str, Any] = json.loads(config)
+    try:
+        found = settings_beside("run", here, recipe)
+    except CoevoError:
+        return ()
+    return tuple((name, sides.get("run", "–"), sides.get(recipe, "–")) for name, sides in found.items())
+
+
+def _mark(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
