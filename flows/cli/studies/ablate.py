@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,12 @@ from coevo.flows.console.options import JsonOption, WorkspaceOption, with_option
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
-OVER = {"end": "at the end", "area": "mean over the run", "rise": "last quarter minus the first"}
+OVER = {
+    "end": "at the end",
+    "gain": "end minus start",
+    "area": "mean over the run",
+    "rise": "last quarter minus the first",
+}
 """Headings of the tables, by ``over`` of a metric."""
 ROWS = ("arm", "seeds", "mean", "interval", "difference", "of_difference", "expected", "verdict", "episodes", "tokens")
 PLAN = ("arm", "expected", "iterations", "episodes", "hours", "finished", "settings")
@@ -64,6 +70,10 @@ def ablate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check every arm, and forecast its hours; start nothing.")
     ] = False,
+    keep: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Decide the study: play reserved worlds, each result landing in DIR."),
+    ] = None,
     show: Annotated[bool, typer.Option("--show", help="Show the result of the finished runs; start nothing.")] = False,
     as_json: JsonOption = False,
     directory: WorkspaceOption = None,
@@ -74,7 +84,10 @@ def ablate(
     unfinished one continues from its last revision.
 
     `interval`, `of difference`: 95 % over the seeds by Student's t; differences from the reference arm are paired by
-    seed. `verdict`: as the paper, reversed, or undecided, where the interval holds 0 or the bound that is claimed.
+    seed. `verdict`: as the paper, reversed, or undecided, at 5 % for all claims of the study together (Holm).
+
+    With `--keep DIR` each seed has a reserved world of its own, and `DIR/STUDY.json` holds design, results and notes
+    of what changed after results had been seen. Settings of your own are refused there.
 
     A run that stops for approval exits with code 3.
 
@@ -83,10 +96,14 @@ def ablate(
     if list_all:
         return _list(as_json)
     described, workspace = options.described(), workspace_at(directory)
+    if keep is not None and (options.overrides or options.axes):
+        raise CoevoError(
+            "--keep decides a study as its file has it: leave the settings out, or write them into the file"
+        )
     if dry_run:
         return _dry_run(described, workspace, as_json)
-    code = 0 if show else _play(described, workspace, as_json)
-    _report(described, workspace, as_json)
+    code = 0 if show else _play(described, workspace, as_json, keep)
+    _report(described, workspace, as_json, keep)
     return code
 
 
@@ -138,20 +155,20 @@ def _dry_run(study: StudyConfig, workspace: Workspace, as_json: bool) -> int:
     return 0
 
 
-def _play(study: StudyConfig, workspace: Workspace, quiet: bool) -> int:
+def _play(study: StudyConfig, workspace: Workspace, quiet: bool, keep: Path | None) -> int:
     from coevo.flows.studies.ablate import THEN, start
 
     try:
-        return start(study, workspace, quiet, alone=True)
+        return start(study, workspace, quiet, alone=True, keep=keep)
     except KeyboardInterrupt:
         output.line(f"interrupted: {THEN}")
         raise
 
 
-def _report(study: StudyConfig, workspace: Workspace, as_json: bool) -> None:
+def _report(study: StudyConfig, workspace: Workspace, as_json: bool, keep: Path | None) -> None:
     from coevo.flows.studies.ablate import result_of
 
-    result = result_of(study, workspace)
+    result = result_of(study, workspace, keep)
     if as_json:
         output.document(result.document())
         return

@@ -52,7 +52,7 @@ def test_a_verdict_follows_the_side_of_the_interval(shift, verdict):
     assert rows([*FEW, *many])["many"].verdict == verdict
 
 
-@pytest.mark.parametrize(("seeds", "verdict"), [(2, "undecided"), (5, "undecided"), (6, "as the paper")])
+@pytest.mark.parametrize(("seeds", "verdict"), [(2, "undecided"), (6, "undecided"), (7, "as the paper")])
 def test_a_few_equal_differences_decide_nothing(seeds, verdict):
     sides = {"few": 0.51, "many": 0.50}
     found = [outcome(arm, seed, value, 20, 10) for arm, value in sides.items() for seed in range(1, seeds + 1)]
