@@ -1,6 +1,6 @@
 """Worlds that no setting was chosen on: a range that nothing else here names, opened in blocks, one after another.
 
-A world of the range is also the seed of the runs that are played in it. Environments without worlds take the seed alone.
+A world of the range is also the seed of the runs in it; where there are no worlds, it is the seed alone.
 """
 
 from coevo.utilities.errors import CoevoError

@@ -7,12 +7,13 @@ done after results had been seen is in its notes, which this module writes: it c
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from coevo.configs.load.load import shipped
+from coevo.configs.load.load_study import stored_study
 from coevo.configs.run_config import digest
 from coevo.configs.study_config import StudyConfig
 from coevo.flows.studies.outcome import Outcome
@@ -57,7 +58,7 @@ class KeptStudy:
 
     @classmethod
     def begun(cls, study: StudyConfig, folder: Path) -> "KeptStudy":
-        """The file of a study in a folder: as it was left where the design is the same, otherwise with a note of what changed.
+        """The file of a study in a folder: as it was left, or with a note of what changed in its design.
 
         Where settings changed after results had been seen, the next block is opened, and the earlier result stays.
 
@@ -89,7 +90,7 @@ class KeptStudy:
 
     def outcomes(self) -> dict[str, Outcome]:
         """Outcomes that the file holds, by run."""
-        return {run["run"]: self._outcome(run) for run in self.document["runs"]}
+        return {each.run: each for each in _outcomes(self.document["runs"], self.study)}
 
     def add(self, outcome: Outcome) -> None:
         """Add the outcome of a run, with code and machine, and write the file."""
@@ -127,7 +128,7 @@ class KeptStudy:
         self.write()
 
     def _has_other_metrics(self) -> bool:
-        return [metric.model_dump(mode="json") for metric in self.study.metrics] != self.document["study"]["metrics"]
+        return bool(self.document["study"]["metrics"] != [each.model_dump(mode="json") for each in self.study.metrics])
 
     def _open(self, design: Frozen, why: str) -> None:
         """Open the next block, and move an earlier result aside."""
@@ -139,12 +140,24 @@ class KeptStudy:
         self.document = {"block": block, "frozen": asdict(design), "notes": notes, "runs": [], "earlier": earlier}
         self.write()
 
-    def _outcome(self, run: Mapping[str, Any]) -> Outcome:
-        values = tuple(run["values"].get(metric.key) for metric in self.study.metrics)
-        return Outcome(
-            run["run"], run["arm"], run["seed"], values, Spent(**run["spent"]), run["ended"], run["lacks"],
-            tuple(tuple(point) for point in run["curve"]),
-        )  # fmt: skip
+
+def shown_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Result to show of a kept file: the present one, or the latest earlier one as long as no run of it has come."""
+    return document if document["runs"] else next(iter(document.get("earlier", [])), document)
+
+
+def result_in(document: Mapping[str, Any]) -> StudyResult:
+    """Result that a kept document holds, of reserved worlds or of an earlier design."""
+    study = stored_study(document["study"], str(document["study"].get("name")))
+    return compared(study, list(_outcomes(document["runs"], study)))
+
+
+def _outcomes(runs: Sequence[Mapping[str, Any]], study: StudyConfig) -> Iterator[Outcome]:
+    for run in runs:
+        values = tuple(run["values"].get(metric.key) for metric in study.metrics)
+        curve = tuple(tuple(point) for point in run.get("curve", ()))
+        lacks, spent = dict(run.get("lacks", {})), Spent(**run["spent"])
+        yield Outcome(run["run"], run["arm"], run["seed"], values, spent, run["ended"], lacks, curve)
 
 
 def next_block(folder: Path) -> int:
@@ -185,7 +198,8 @@ def _changes(frozen: Frozen, design: Frozen) -> Iterator[str]:
     for arm in sorted(frozen.arms.keys() | design.arms.keys()):
         before, after = frozen.arms.get(arm), design.arms.get(arm)
         if before != after:
-            yield f"arm {arm} {'was added' if before is None else 'was left out' if after is None else 'has other settings'}"
+            change = "was added" if before is None else "was left out" if after is None else "has other settings"
+            yield f"arm {arm} {change}"
 
 
 def _design(study: StudyConfig) -> Frozen:

@@ -28,7 +28,7 @@ class Outcome:
         values: value by the position of the study's metric; None without one.
         spent: cost of learning.
         ended: time of its last commit, in ms since 1970.
-        curve: iteration, episodes, tokens and seconds of learning so far, and value, wherever the primary metric has one.
+        curve: iteration, episodes, tokens and seconds of learning, and value, wherever the primary metric has one.
         lacks: reason in one line why there is no value other than ``absent``, by the ``key`` of the metric.
     """
 

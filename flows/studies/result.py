@@ -16,7 +16,7 @@ UNDECIDED = "undecided"
 LEVEL = 0.05
 """Probability, adjusted for all claims of the study, below which one is decided."""
 VERDICTS = (AS_CLAIMED, REVERSED, UNDECIDED)
-"""The value lies surely on the side of 0, or of the bound of a claim, that is claimed, on the other side, or neither."""
+"""The value lies surely on the claimed side of 0, or of the bound of a claim, on the other side, or neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ArmRow:
         difference: mean difference from the reference arm over the ``pairs`` seeds that both have finished.
             ``difference_low`` and ``difference_high`` are its 95 % interval, from two pairs on.
         expected: standing that the finding claims.
-        chance: probability of such a value if the claim's bound were true, adjusted for all claims of the study by Holm;
+        chance: probability of such a value if the claim's bound were true, adjusted by Holm for all claims;
             None where the finding claims nothing.
         verdict: one of ``VERDICTS``; None where the finding claims nothing.
         episodes: mean cost of a run; ``tokens`` is the same. None where it was not counted.

@@ -1,6 +1,7 @@
 """``coevo ablate``: studies, listed, run and compared."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,7 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from coevo.configs.load.load import ROOT
 from coevo.configs.load.load_study import changed, configured, grid, load_studies, load_study
+from coevo.configs.load.pairing import Pairing
+from coevo.configs.load.paper_tables import table_studies, table_study
 from coevo.configs.run_config import RunConfig
 from coevo.configs.study_config import StudyConfig
 from coevo.flows.console import output
@@ -39,6 +43,9 @@ class StudyOptions:
     axes: Annotated[
         list[str] | None, typer.Option("--grid", metavar="KEY=VALUE,VALUE", help="Values to combine; may be repeated.")
     ] = None
+    model: Annotated[
+        str | None, typer.Option(help="With a paper's table (`coevo recipes --papers`): the model of its rows.")
+    ] = None
     seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds: 1 to this number.")] = None
     name: Annotated[str | None, typer.Option(help="Name that its runs begin with; by default the study's.")] = None
 
@@ -60,6 +67,12 @@ class StudyOptions:
             raise CoevoError("--recipe and --grid go together: coevo ablate --recipe RECIPE --grid KEY=VALUE,VALUE")
         if self.study is None:
             raise CoevoError("ablate: name a study, see `coevo ablate --list`, or give --recipe and --grid")
+        if (table := table_studies().get(self.study)) is not None:
+            panel = _panel_of(Pairing(table[2], table[1].rows[0].method, self.model or table[1].model), settings)
+            return table_study(self.study, self.model, panel)
+        if self.model is not None:
+            known = ", ".join(table_studies())
+            raise CoevoError(f"--model goes with a paper's table, and {self.study!r} is none: choose from {known}")
         return load_study(self.study)
 
 
@@ -114,13 +127,23 @@ def _panel(recipe: str, settings: list[str]) -> str:
     return configure(recipe, settings).evaluation.panels[0]
 
 
-def _list(as_json: bool) -> int:
+def _panel_of(pairing: Pairing, settings: list[str]) -> str:
+    """The first panel of a pairing with the settings of every arm."""
+    from coevo.flows.configure import configure_pairing
 
-    rows = list(listed(load_studies()))
+    return configure_pairing(pairing, settings).evaluation.panels[0]
+
+
+def _list(as_json: bool) -> int:
+    studies, standings = load_studies(), kept_standings()
     if as_json:
-        output.document(rows)
-    else:
-        output.table(rows, COLUMNS)
+        sizes = [{key: row[key] for key in SIZE} for row in sized(studies, standings)]
+        output.document([about | size for about, size in zip(listed(studies), sizes, strict=True)])
+        return 0
+    rows = list(sized(studies, standings))
+    output.table(rows, ("name", *SIZE))
+    total = sum(float(row["hours"] or 0) for row in rows)
+    output.line(f"{total:.0f} hours on two quiet cores; --json and --dry-run say more")
     return 0
 
 
@@ -205,11 +228,35 @@ def _interval(low: float | None, high: float | None, sign: str) -> str | None:
 COMMANDS = (ablate,)
 
 
-COLUMNS = ("name", "paper", "figure", "finding", "arms", "seeds", "episodes", "needs")
+SIZE = ("arms", "seeds", "hours", "result")
+
+
+def sized(studies: Sequence[StudyConfig], standings: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Size of each study, with its hours on two quiet cores and what has come out; no arm is composed."""
+    for study in studies:
+        hours = None if study.minutes is None or study.needs else study.seeds * len(study.arms) * study.minutes / 60
+        yield {
+            "name": study.name,
+            "arms": len(study.arms) or None,
+            "seeds": None if study.needs else study.seeds,
+            "hours": None if hours is None else f"{hours:.1f}",
+            "result": "cannot run" if study.needs else standings.get(study.name, "not run"),
+        }
+
+
+def kept_standings() -> dict[str, str]:
+    """Verdict on each study that the checkout keeps a result of; empty where there is no checkout."""
+    found: dict[str, str] = {}
+    for path in (ROOT.resolve().parent / "benchmarks" / "results" / "studies").glob("*.json"):
+        document = json.loads(path.read_text("utf-8"))
+        shown = document if document["runs"] else next(iter(document.get("earlier", [])), document)
+        if shown["runs"]:
+            found[path.stem] = shown["standing"] or "no claim"
+    return found
 
 
 def listed(studies: Sequence[StudyConfig]) -> Iterator[dict[str, Any]]:
-    """One row per study, with the ``COLUMNS``.
+    """One row per study: what it is about, and what it plays.
 
     ``episodes``: planned training episodes of all runs, without replays; None for a study that cannot run.
     """

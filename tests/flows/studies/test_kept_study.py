@@ -1,4 +1,4 @@
-"""A decided study: what was frozen before its first run, the blocks that it opens, and notes of what came after a look."""
+"""A decided study: what was frozen before its first run, the blocks that it opens, and notes of what came later."""
 
 import json
 import subprocess
