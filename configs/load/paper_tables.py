@@ -167,9 +167,15 @@ def table_study(name: str, model: str | None, panel: str) -> StudyConfig:
     paper, table, env = table_studies()[name]
     rows = [row for row in table.rows if row.model is None]
     played = {(row.method, row.settings): row.name for row in reversed(rows)}
+    own = {*played.values()}
     missing = [method for method in BASELINES if method not in {row.method for row in rows}]
+    measured = [each for each in table.settings if each.startswith("evaluation.")]  # of a bank that a baseline may lack
     arms = [
-        {"name": _slug(said), "settings": list(settings), "pairing": (env, method, model or table.model)}
+        {
+            "name": _slug(said),
+            "settings": [*measured, *settings] if said in own else [],
+            "pairing": (env, method, model or table.model),
+        }
         for (method, settings), said in (
             *reversed(played.items()),
             *(((each, ()), f"baseline-{each}") for each in missing),
@@ -183,7 +189,7 @@ def table_study(name: str, model: str | None, panel: str) -> StudyConfig:
                 "figure": table.table,
                 "finding": f"No claim: the rows of {table.table} on {env}.",
                 "recipe": "/".join((env, "method", model or table.model)),
-                "settings": list(table.settings),
+                "settings": [each for each in table.settings if each not in measured],
                 "arms": arms,
                 "seeds": 3,
                 "metrics": [{"name": f"agent/success/{panel}", "claimed": False}],
