@@ -159,7 +159,7 @@ def _outcome(study: StudyConfig, found: Mapping[str, KeptDocument]) -> str:
 
 
 def _unplayed(found: Mapping[str, KeptDocument]) -> Iterator[str]:
-    """What is missing in reserved worlds, with its hours."""
+    """Runs that are missing in reserved worlds, with their hours."""
     yield "| study | runs missing | hours |"
     yield "|---|---|---|"
     total = 0.0

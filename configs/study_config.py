@@ -77,7 +77,7 @@ class ArmConfig(Config):
     matches: MatchConfig | None = None
     """Arm that this one costs as much as; its iterations are then the fewest. Null keeps to its iterations."""
     expected: Literal["better", "worse", "equal", "positive"] | None = None
-    """What the finding claims of the arm: its standing against the reference, or, ``positive``, that the metric itself
+    """Claim of the finding about the arm: its standing against the reference, or, ``positive``, that the metric itself
     is above 0; null where it claims nothing.
     """
 

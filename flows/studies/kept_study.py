@@ -190,7 +190,7 @@ def _at(design: Frozen) -> str:
 
 
 def _changes(frozen: Frozen, design: Frozen) -> Iterator[str]:
-    """What differs from the frozen design, one line each."""
+    """Differences from the frozen design, one line each."""
     if frozen.seeds != design.seeds:
         yield f"{design.seeds} worlds instead of {frozen.seeds}"
     if frozen.claims != design.claims:

@@ -153,7 +153,7 @@ class TestedClaim:
 def _claim(
     metric: MetricConfig, arm: ArmConfig, base: ArmConfig, values: Mapping[str, Mapping[int, float]]
 ) -> TestedClaim | None:
-    """What the finding claims of an arm by a metric, tested; None if nothing."""
+    """Claim of the finding about an arm by a metric, tested; None if it claims nothing."""
     ours, theirs = values.get(arm.name, {}), values.get(base.name, {})
     if arm is base and metric.below is not None:
         return _beyond(f"below {metric.below:g}", list(ours.values()), metric.below, sign=-1)
