@@ -182,7 +182,8 @@ def units(document: KeptDocument) -> str:
         return f"{done} seeds of a development world"
     of = "" if done == study["seeds"] else f" of {study['seeds']}"
     notes = "".join(f"; {note}" for note in document["notes"])
-    return f"{done}{of} reserved worlds, block {document['block']}{notes}"
+    runs = f"{len(document['runs'])} of {study['seeds'] * len(study['arms'])} runs in"
+    return f"{f'{done}{of}' if done else runs} reserved worlds, block {document['block']}{notes}"
 
 
 def _said(result: StudyResult) -> str:
