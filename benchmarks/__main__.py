@@ -8,18 +8,15 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-from benchmarks import structure
+from benchmarks import evidence, structure
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from benchmarks.gpu import gpu
 from benchmarks.learning import (
     admission_cost,
-    babyai,
     gateway_tokens,
     gateway_training,
     harmful,
-    homerules,
-    methods,
     pilot,
     retirement_power,
     trial_gap,
@@ -88,18 +85,16 @@ BENCHMARKS = {
     "output_layer": output_layer.run,
     "gpu": gpu.run,
     "host_memory": host_memory.run,
-    "homerules": homerules.run,
-    "level2": homerules.run_level2,
-    "methods": methods.run,
     "pilot": pilot.run,
     "retirement": retirement_power.run,
     "vllm": vllm.run,
     "engines": engines.run,
     "pace": episode_pace.run,
     "environments": environments.run,
-    "babyai": babyai.run,
     "mutants": mutants.run,
     "structure": structure.run,
+    "tables": evidence.print_tables,
+    "studies": evidence.decide,
 }
 COMPARED = list(dict.fromkeys(figure.benchmark for figure in FIGURES))
 

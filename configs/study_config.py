@@ -29,10 +29,13 @@ class MetricConfig(Config):
     """Metric of the same run and iteration to subtract; null subtracts nothing."""
     below: float | None = Field(default=None, ge=-MAX_FACTOR, le=MAX_FACTOR)
     """Value below which the finding claims that the metric is in the reference arm; null claims none."""
-    over: Literal["end", "area", "rise"] = "end"
-    """``end``: last value of the run; ``area``: mean over its iterations, the area below the curve divided by them;
-    ``rise``: mean over the last quarter of its iterations minus that over the first, with the value before training.
+    over: Literal["end", "gain", "area", "rise"] = "end"
+    """``end``: last value of the run; ``gain``: that minus the value before training; ``area``: mean over its
+    iterations, the area below the curve divided by them; ``rise``: mean over the last quarter of its iterations minus
+    that over the first, with the value before training.
     """
+    within: float | None = Field(default=None, gt=0, le=MAX_FACTOR)
+    """Largest difference that still counts as none, for arms that are expected to be ``equal``."""
     absent: float | None = Field(default=None, ge=-MAX_FACTOR, le=MAX_FACTOR)
     """Value of an iteration without the metric, such as the share of nothing; null leaves such iterations out."""
     better: Literal["higher", "lower"] = "higher"
@@ -51,6 +54,15 @@ class MetricConfig(Config):
         return f"{self.title}/{self.over}"
 
 
+class MatchConfig(Config):
+    """An arm that continues, unit by unit, until it has cost as much as another one."""
+
+    arm: StudyName
+    """The other arm, which stands before it."""
+    by: Literal["episodes", "tokens", "seconds"] = "episodes"
+    """Cost of learning that is equal: episodes and tokens with those of replay, or seconds."""
+
+
 class ArmConfig(Config):
     """Settings that a study compares with those of its reference arm."""
 
@@ -58,8 +70,16 @@ class ArmConfig(Config):
     """Name of the arm, as its runs have it."""
     settings: tuple[Override, ...] = Field(default=(), max_length=100)
     """Settings of this arm, as ``KEY=VALUE``."""
-    expected: Literal["better", "worse"] | None = None
-    """Standing of the arm against the reference that the finding claims; null where it claims none."""
+    recipe: str | None = Field(default=None, min_length=1)
+    """Recipe of this arm; null for that of the study."""
+    pairing: tuple[Words, Words, Words] | None = None
+    """Environment, method and model that this arm pairs, in place of a recipe."""
+    matches: MatchConfig | None = None
+    """Arm that this one costs as much as; its iterations are then the fewest. Null keeps to its iterations."""
+    expected: Literal["better", "worse", "equal", "positive"] | None = None
+    """Claim of the finding about the arm: its standing against the reference, or, ``positive``, that the metric itself
+    is above 0; null where it claims nothing.
+    """
 
 
 class StudyConfig(Config):
@@ -84,7 +104,9 @@ class StudyConfig(Config):
     seeds: int = Field(default=5, ge=1, le=1000)
     """Number of seeds: 1 to this number."""
     metrics: tuple[MetricConfig, ...] = Field(default=(), max_length=20)
-    """Metrics of the comparison."""
+    """Metrics of the comparison; the first that is claimed is the primary one, by which the finding stands or falls."""
+    minutes: float | None = Field(default=None, gt=0, le=MAX_FACTOR)
+    """Minutes that a run takes on two quiet cores, the mean of its arms; null where nobody knows."""
     needs: tuple[Words, ...] = Field(default=(), max_length=20)
     """Parts that the study needs and that do not exist here; it does not run as long as there are any."""
 
@@ -99,16 +121,28 @@ class StudyConfig(Config):
                 raise ValueError(f"metrics: {metric.title} over {metric.over} is there twice: leave one out")
         if self.needs:
             return self
-        if len(names) < 1 + all(metric.below is None for metric in self.metrics) or not self.metrics:
+        is_bounded = any(metric.below is not None for metric in self.metrics) or any(
+            arm.expected == "positive" for arm in self.arms
+        )
+        if len(names) < 2 - is_bounded or not self.metrics:
             raise ValueError(
                 "arms and metrics: a study compares at least two arms by at least one metric, or one arm by a metric "
-                "with below: add them"
+                "with below or that is expected to be positive: add them"
             )
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"reference={self.reference} is no arm: choose one of {', '.join(names)}")
-        if self.base.expected is not None:
+        if self.base.expected not in (None, "positive"):
             raise ValueError(f"arm {self.base.name} is the reference: leave out its expected")
+        self._check_claims(names)
         return self
+
+    def _check_claims(self, names: list[str]) -> None:
+        """Refuse a claim of equality without a bound, and an arm that matches one that has not been played."""
+        for number, arm in enumerate(self.arms):
+            if arm.expected == "equal" and any(metric.claimed and metric.within is None for metric in self.metrics):
+                raise ValueError(f"arm {arm.name} is expected to be equal: set within for each claimed metric")
+            if arm.matches is not None and arm.matches.arm not in names[:number]:
+                raise ValueError(f"arm {arm.name} matches {arm.matches.arm}: name an arm that stands before it")
 
     def _check_seeds(self) -> None:
         """Refuse a seed among the settings: the seeds of the study would replace it, so that arms become equal."""
@@ -116,6 +150,11 @@ class StudyConfig(Config):
         for owner, text in ((owner, text) for owner, settings in named.items() for text in settings):
             if text.partition("=")[0] == "seed":
                 raise ValueError(f"{owner}: {text}: leave it out: every arm plays the seeds 1 to seeds (--seeds)")
+
+    @property
+    def primary(self) -> MetricConfig | None:
+        """The metric by which the finding stands or falls."""
+        return next((metric for metric in self.metrics if metric.claimed), None)
 
     @property
     def base(self) -> ArmConfig:

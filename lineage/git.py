@@ -153,3 +153,16 @@ class Git:
         isolated = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
         variables = {"GIT_DIR": str(self._dir), "GIT_WORK_TREE": str(self.root), "LC_ALL": "C"}
         return {**inherited, **isolated, **variables, **IDENTITY}
+
+
+def commit_of(path: Path) -> str | None:
+    """Short hash of the last commit of a user's file; None where it has changed since, or is in no repository."""
+    command = ("git", "--no-optional-locks", "-C", str(path.parent))
+    try:
+        changed, last = (
+            subprocess.run([*command, *arguments, "--", path.name], capture_output=True, text=True, check=False)
+            for arguments in (("status", "--porcelain"), ("log", "-1", "--format=%h"))
+        )
+    except FileNotFoundError:
+        return None
+    return last.stdout.strip() or None if changed.returncode == 0 and not changed.stdout.strip() else None

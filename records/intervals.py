@@ -143,6 +143,31 @@ def chance_of_losses(before: str, after: str) -> float:
     return float(sum(comb(lost + won, count) for count in range(lost, lost + won + 1)) / 2 ** (lost + won))
 
 
+def chance_beyond(values: Sequence[float], bound: float) -> float:
+    """Two-sided probability of a mean as far from a bound by chance, by Student's t; equal values by the sign test.
+
+    Args:
+        values: at least two.
+        bound: mean that is true if nothing is found.
+    """
+    # Imported on use: the import takes longer than most commands.
+    from scipy.special import stdtr
+
+    away, spread = fmean(values) - bound, stdev(values) / len(values) ** 0.5
+    if spread <= ROUNDING * max(1.0, *map(abs, values)):
+        return 2.0 ** (1 - len(values)) if abs(away) > ROUNDING else 1.0
+    return float(2 * stdtr(len(values) - 1, -abs(away) / spread))
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """Probabilities of several tests, adjusted so that all together reject a true one as rarely as one (Holm 1979)."""
+    adjusted, largest = [1.0] * len(chances), 0.0
+    for rank, number in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
+        largest = max(largest, min(1.0, (len(chances) - rank) * chances[number]))
+        adjusted[number] = largest
+    return adjusted
+
+
 def of_mean(values: Sequence[float]) -> Interval:
     """Mean of at least two values with its 95 % interval by Student's t."""
     return student(values, [0.0] * len(values))

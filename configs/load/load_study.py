@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from coevo.configs.load.load import load_recipe, mapping_of, mistakes, names, shipped
+from coevo.configs.load.pairing import Pairing, load_pairing
 from coevo.configs.run_config import RunConfig
 from coevo.configs.study_config import ARMS, ArmConfig, StudyConfig
 from coevo.utilities.errors import ConfigError, unknown
@@ -68,7 +69,10 @@ def configured(study: StudyConfig, arm: ArmConfig, seed: int) -> RunConfig:
         ConfigError: it is not possible; the message begins with the arm.
     """
     try:
-        return load_recipe(study.recipe, [*study.settings, *arm.settings, f"seed={seed}"])
+        settings = [*study.settings, *arm.settings, f"seed={seed}"]
+        if arm.pairing is not None:
+            return load_pairing(Pairing(*arm.pairing), settings)
+        return load_recipe(arm.recipe or study.recipe, settings)
     except ConfigError as error:
         raise ConfigError(f"{study.name}, arm {arm.name}: {error}") from None
 

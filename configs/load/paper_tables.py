@@ -1,5 +1,7 @@
 """The papers' tables as pairings: ``configs/papers.yaml``, one pairing for each row of a table and environment."""
 
+import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,9 +13,12 @@ from pydantic import Field
 from coevo.configs.base import Config
 from coevo.configs.load.load import ROOT, mapping_of, shipped
 from coevo.configs.load.pairing import Pairing
+from coevo.configs.study_config import StudyConfig
 
 PaperText = Annotated[str, Field(min_length=1, max_length=300)]
 RowSettings = Annotated[tuple[Annotated[str, Field(pattern=r"^[^=\s]+=")], ...], Field(max_length=20)]
+BASELINES = ("grpo", "experience-only")
+"""Methods beside which any other is read: an update without memory, and a frozen policy with a bank."""
 NOT_HERE = "environment not in this version"
 
 
@@ -141,6 +146,62 @@ def _given(*notes: str | None) -> tuple[str, ...]:
     return tuple(note for note in notes if note)
 
 
+def table_studies() -> dict[str, tuple[str, TableConfig, str]]:
+    """Name of the study of each table in each environment: paper, table and environment."""
+    return {
+        _slug(f"{paper.paper.partition(' ')[0]}-{table.table}-{env}"): (paper.paper, table, env)
+        for paper in papers().papers
+        for table in paper.tables
+        for env in table.envs
+    }
+
+
+def table_study(name: str, model: str | None, panel: str) -> StudyConfig:
+    """A table of a paper in one environment, as a study whose arms are its rows, with both baselines.
+
+    Args:
+        name: its name, see ``table_studies``.
+        model: model of all rows, those that have another one left out; None for the table's own.
+        panel: that the rows are compared by.
+    """
+    paper, table, env = table_studies()[name]
+    rows = [row for row in table.rows if row.model is None]
+    played = {(row.method, row.settings): row.name for row in reversed(rows)}
+    own = {*played.values()}
+    missing = [method for method in BASELINES if method not in {row.method for row in rows}]
+    measured = [each for each in table.settings if each.startswith("evaluation.")]  # of a bank that a baseline may lack
+    arms = [
+        {
+            "name": _slug(said),
+            "settings": [*measured, *settings] if said in own else [],
+            "pairing": (env, method, model or table.model),
+        }
+        for (method, settings), said in (
+            *reversed(played.items()),
+            *(((each, ()), f"baseline-{each}") for each in missing),
+        )
+    ]
+    return StudyConfig.model_validate_json(
+        json.dumps(
+            {
+                "name": name,
+                "paper": paper,
+                "figure": table.table,
+                "finding": f"No claim: the rows of {table.table} on {env}.",
+                "recipe": "/".join((env, "method", model or table.model)),
+                "settings": [each for each in table.settings if each not in measured],
+                "arms": arms,
+                "seeds": 3,
+                "metrics": [{"name": f"agent/success/{panel}", "claimed": False}],
+            }
+        )
+    )
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9._]+", "-", text.lower().replace("→", "-then-")).strip("-")[:40]
+
+
 def pairings_page() -> str:
     """The page of all rows, in Markdown."""
     lines = [HEAD]
@@ -148,8 +209,7 @@ def pairings_page() -> str:
         lines.append(f"\n## {paper.paper}\n")
         for table in paper.tables:
             lines += [f"\n### {table.table}\n", *_notes(table), *_markdown(list(_rows(paper.paper, table)))]
-            if table.others:
-                lines.append(f"\nNot part of this project: {', '.join(table.others)}.")
+            lines += ["", *_cells(table)]
     return "\n".join(lines) + "\n"
 
 
@@ -158,6 +218,20 @@ def _notes(table: TableConfig) -> Iterator[str]:
     notes = {env: papers().differs.envs.get(env) for env in table.envs} | {"all rows": table.differs}
     yield from (f"- {about}: {note}" for about, note in notes.items() if note)
     yield ""
+
+
+def _cells(table: TableConfig) -> Iterator[str]:
+    """Which cells of a table one command can run, and what is missing for the others."""
+    own = [row for row in table.rows if row.model is not None]
+    for name, (_, each, env) in table_studies().items():
+        if each is table and env in shipped("envs"):
+            count = len(table.rows) - len(own)
+            runs = f"`coevo ablate {name} --model DIR` runs {count} of its {len(table.rows) + len(table.others)} rows"
+            yield f"- {env}: {runs}."
+    if own:
+        yield f"- Another model, by the command of the row: {', '.join(row.name for row in own)}."
+    if table.others:
+        yield f"- Not part of this project: {', '.join(table.others)}."
 
 
 def _markdown(rows: list[PaperRow]) -> Iterator[str]:

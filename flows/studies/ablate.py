@@ -4,7 +4,7 @@ The flow runs one arm after another, each an ordinary run, which a repeated flow
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from coevo.flows.console.output import console
 from coevo.flows.servers.servers import prefect_in_use, use_prefect
 from coevo.flows.servers.stale import mark_crashed
 from coevo.flows.start_run import RunOptions, resume_run, start_run
-from coevo.flows.studies.outcome import Outcome, is_finished, outcome, outcomes, revisions_of
+from coevo.flows.studies.kept_study import KeptStudy
+from coevo.flows.studies.outcome import Outcome, is_finished, left_of, outcome, outcomes, revisions_of
 from coevo.flows.studies.result import COLUMNS, ArmRow, StudyResult, compared
-from coevo.flows.studies.study_runs import StudyLock, StudyRun, check_parts, check_runs, runs_of
+from coevo.flows.studies.study_runs import StudyLock, StudyRun, arms_of, check_parts, check_runs, runs_of
 from coevo.flows.upkeep.publishing import Aloud, complete
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
@@ -39,7 +40,9 @@ def flow_run_name() -> str:
 
 
 @flow(name="ablate", flow_run_name=flow_run_name, validate_parameters=False, persist_result=False)
-def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bool = False) -> int:
+def ablate(
+    study: dict[str, Any], workspace: str, quiet: bool = False, alone: bool = False, keep: str | None = None
+) -> int:
     """Play the runs of a study that are not finished, and publish the result after every seed.
 
     Args:
@@ -47,6 +50,7 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bo
         workspace: absolute path of the workspace.
         quiet: show no progress.
         alone: the process does nothing else, see ``coevo.flows.servers.prefect_watch.watching``.
+        keep: absolute path of the folder of kept results, to decide the study in reserved worlds; None for its seeds.
 
     Returns:
         Exit code: 0, or that of a run that waits for approval.
@@ -55,37 +59,61 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bo
         CoevoError: a run cannot continue, or another process plays the study; committed revisions are safe.
     """
     opened, described, shown = Workspace(Path(workspace)), stored_study(study, "study"), console(quiet=quiet)
-    runs = runs_of(described)
     with writer_lock(StudyLock(opened, described.name)):
+        kept = None if keep is None else KeptStudy.begun(described, Path(keep))
+        runs = runs_of(described) if kept is None else kept.runs
+        known = {} if kept is None else kept.outcomes()
         mark_crashed(flow_run_name(), workspace)
         for number, each in enumerate(runs, start=1):
+            if each.name in known:
+                continue
             shown.print(f"run {number} of {len(runs)}: {each.name}", soft_wrap=True)
-            code = play(opened, each, RunOptions(quiet=quiet, brief=True, alone=alone))
+            code = play(opened, each, RunOptions(quiet=quiet, brief=True, alone=alone), known.get(each.partner or ""))
             if code:
                 return code
-            if each.seed == 1 and (found := outcome(described, each, opened)) is not None:
-                for line in dict.fromkeys(found.lacks.values()):
-                    shown.print(f"warning: {line}", style="yellow", markup=False, soft_wrap=True)
+            found = outcome(described, each, opened, known.get(each.partner or ""))
+            if found is not None:
+                known[each.name] = found
+                if kept is not None:
+                    kept.add(found)
+                if each.seed == runs[0].seed:
+                    for line in dict.fromkeys(found.lacks.values()):
+                        shown.print(f"warning: {line}", style="yellow", markup=False, soft_wrap=True)
             if number % len(described.arms) == 0:
-                publish(opened, described, runs)
+                publish(opened, compared(described, list(known.values())), runs)
     return 0
 
 
-def play(workspace: Workspace, each: StudyRun, how: RunOptions) -> int:
-    """Start a run, continue it, or publish what is left of a finished one; return its exit code."""
+def play(workspace: Workspace, each: StudyRun, how: RunOptions, partner: Outcome | None = None) -> int:
+    """Start a run, continue it, or publish what is left of a finished one; return its exit code.
+
+    Args:
+        workspace: where it is.
+        each: the run.
+        how: how this process plays it.
+        partner: outcome of the run that it costs as much as.
+    """
     paths = workspace.run(each.name)
     if not paths.created.is_file():
-        return start_run(each.config, workspace, each.name, how).code
-    if is_finished(each, revisions_of(each, workspace)):
+        code = start_run(each.config, workspace, each.name, how).code
+    elif is_finished(each, revisions_of(each, workspace)):
         complete(workspace, paths)
-        return 0
-    return resume_run(each.name, workspace, how).code
+        code = 0
+    else:
+        code = resume_run(each.name, workspace, how).code
+    while not code and each.partner is not None:
+        revisions = revisions_of(each, workspace)
+        more = left_of(each, revisions, partner)
+        if not more:
+            break
+        code = resume_run(each.name, workspace, replace(how, iterations=revisions[-1].iteration + more)).code
+    return code
 
 
-def publish(workspace: Workspace, study: Any, runs: list[StudyRun]) -> None:
+def publish(workspace: Workspace, result: StudyResult, runs: Sequence[StudyRun]) -> None:
     """Publish the result of the finished runs to MLflow; a failure is a warning, and the next seed tries again."""
     try:
-        publish_result(workspace, compared(study, outcomes(study, runs, workspace)), runs)
+        publish_result(workspace, result, runs)
     except CoevoError as error:
         Aloud().warn(f"the study is not published: {error}")
 
@@ -98,8 +126,12 @@ def publish_result(workspace: Workspace, result: StudyResult, runs: Sequence[Stu
     """
     if not result.outcomes:
         return
-    pages = {each.name: _page(workspace, each) for each in runs if each.name in {one.run for one in result.outcomes}}
-    study, started = result.study, workspace.existing(runs[0].name)
+    there = {paths.name for paths in workspace.runs()} & {one.run for one in result.outcomes}  # others are kept alone
+    pages = {each.name: _page(workspace, each) if each.name in there else "" for each in runs}
+    first = next((each.name for each in runs if each.name in there), None)
+    if first is None:
+        return
+    study, started = result.study, workspace.existing(first)
     publish_study(
         tracking_store(workspace.root),
         StudyPage(
@@ -116,7 +148,7 @@ def publish_result(workspace: Workspace, result: StudyResult, runs: Sequence[Stu
             },
             points=dict(_points(result.rows)),
             table=Table(COLUMNS, [list(asdict(row).values()) for row in result.rows]),
-            runs=Table(RUN_COLUMNS, [_run_row(outcome, pages[outcome.run]) for outcome in result.outcomes]),
+            runs=Table(RUN_COLUMNS, [_run_row(outcome, pages.get(outcome.run, "")) for outcome in result.outcomes]),
             marks=_marks(result),
             document=result.document(),
         ),
@@ -162,7 +194,7 @@ def _run_row(outcome: Outcome, page: str) -> list[object]:
 THEN = "what is committed is safe, repeat the command to continue the study"
 
 
-def start(study: StudyConfig, workspace: Workspace, quiet: bool, alone: bool) -> int:
+def start(study: StudyConfig, workspace: Workspace, quiet: bool, alone: bool, keep: Path | None = None) -> int:
     """Play the runs of a study that are not finished; return 0, or the exit code of a run that waits for approval.
 
     Args:
@@ -170,24 +202,28 @@ def start(study: StudyConfig, workspace: Workspace, quiet: bool, alone: bool) ->
         workspace: the workspace.
         quiet: show no progress.
         alone: the process does nothing else, see ``coevo.flows.servers.prefect_watch.watching``.
+        keep: folder of kept results, to decide the study in reserved worlds; None for its seeds.
 
     Raises:
         CoevoError: an arm is not possible, a run has another configuration or cannot continue, or another process plays
             the study.
     """
     runs = runs_of(study)
-    check_runs(study, runs, workspace)
+    check_runs(study, runs if keep is None else list(arms_of(runs)), workspace)
     use_prefect(workspace.root)
     check_parts(runs)
 
     with prefect_in_use(THEN):
-        return ablate(study.model_dump(mode="json"), str(workspace.root), quiet, alone)
+        folder = None if keep is None else str(keep.absolute())
+        return ablate(study.model_dump(mode="json"), str(workspace.root), quiet, alone, folder)
 
 
-def result_of(study: StudyConfig, workspace: Workspace) -> StudyResult:
-    """Result of the finished runs of a study.
+def result_of(study: StudyConfig, workspace: Workspace, keep: Path | None = None) -> StudyResult:
+    """Result of the finished runs of a study, or with a folder of kept results, of what is kept there.
 
     Raises:
         CoevoError: the study needs what does not exist here, or a run has another configuration or cannot be read.
     """
+    if keep is not None:
+        return KeptStudy.of(study, keep).result()
     return compared(study, outcomes(study, runs_of(study), workspace))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from math import ceil
 from statistics import fmean
 
 from coevo.configs.study_config import MetricConfig, StudyConfig
@@ -27,6 +28,7 @@ class Outcome:
         values: value by the position of the study's metric; None without one.
         spent: cost of learning.
         ended: time of its last commit, in ms since 1970.
+        curve: iteration, episodes, tokens and seconds of learning, and value, wherever the primary metric has one.
         lacks: reason in one line why there is no value other than ``absent``, by the ``key`` of the metric.
     """
 
@@ -37,26 +39,45 @@ class Outcome:
     spent: Spent
     ended: int
     lacks: dict[str, str] = field(default_factory=dict)
+    curve: tuple[tuple[float | None, ...], ...] = ()
 
 
-def outcomes(study: StudyConfig, runs: Sequence[StudyRun], workspace: Workspace) -> list[Outcome]:
+def outcomes(
+    study: StudyConfig, runs: Sequence[StudyRun], workspace: Workspace, kept: Mapping[str, Outcome] | None = None
+) -> list[Outcome]:
     """Outcomes of the finished runs of a study.
+
+    Args:
+        study: the study.
+        runs: its runs.
+        workspace: where they are.
+        kept: outcomes that are known already, by run.
 
     Raises:
         CoevoError: a run has another configuration or cannot be read.
     """
-    return [found for each in runs if (found := outcome(study, each, workspace)) is not None]
+    found = dict(kept or {})
+    for each in runs:
+        if each.name not in found and (one := outcome(study, each, workspace, found.get(each.partner or ""))):
+            found[each.name] = one
+    return [found[each.name] for each in runs if each.name in found]
 
 
-def outcome(study: StudyConfig, each: StudyRun, workspace: Workspace) -> Outcome | None:
+def outcome(study: StudyConfig, each: StudyRun, workspace: Workspace, partner: Outcome | None = None) -> Outcome | None:
     """Outcome of a run, None if it is not finished.
+
+    Args:
+        study: the study.
+        each: the run.
+        workspace: where it is.
+        partner: outcome of the run that it costs as much as.
 
     Raises:
         CoevoError: the run has another configuration or cannot be read.
     """
     check_name(each, workspace)
     revisions = revisions_of(each, workspace)
-    if not is_finished(each, revisions):
+    if left_of(each, revisions, partner):
         return None
     values, lacks = dict[str, float](), dict[str, str]()
     for metric in study.metrics:
@@ -67,8 +88,18 @@ def outcome(study: StudyConfig, each: StudyRun, workspace: Workspace) -> Outcome
             if metric.absent is not None:
                 values[metric.key] = _taken(metric, {}, revisions[-1].iteration, each.name)
     found = tuple(values.get(metric.key) for metric in study.metrics)
-    ended = int(revisions[-1].observed["timestamp"])
-    return Outcome(each.name, each.arm.name, each.seed, found, spending(revisions)[-1], ended, lacks)
+    ended, spent = int(revisions[-1].observed["timestamp"]), spending(revisions)[-1]
+    return Outcome(each.name, each.arm.name, each.seed, found, spent, ended, lacks, _curve(study, revisions))
+
+
+def _curve(study: StudyConfig, revisions: Sequence[Manifest]) -> tuple[tuple[float | None, ...], ...]:
+    """Course of the primary metric by iterations, episodes, tokens and seconds."""
+    name = "" if study.primary is None else study.primary.name
+    return tuple(
+        (each.iteration, spent.episodes, spent.tokens, round(spent.seconds, 1), each.metrics[name])
+        for each, spent in zip(revisions, spending(revisions), strict=True)
+        if name in each.metrics
+    )
 
 
 def revisions_of(each: StudyRun, workspace: Workspace) -> list[Manifest]:
@@ -89,6 +120,21 @@ def revisions_of(each: StudyRun, workspace: Workspace) -> list[Manifest]:
 def is_finished(each: StudyRun, revisions: Sequence[Manifest]) -> bool:
     """Return True if a run has done all of its iterations."""
     return bool(revisions) and revisions[-1].iteration >= each.config.iterations
+
+
+def left_of(each: StudyRun, revisions: Sequence[Manifest], partner: Outcome | None = None) -> int:
+    """Iterations that a run still has to do; of one that costs as much as another, about as many as that takes."""
+    if not is_finished(each, revisions):
+        return each.config.iterations - (revisions[-1].iteration if revisions else 0) or 1
+    if each.arm.matches is None:
+        return 0
+    by, done = each.arm.matches.by, revisions[-1].iteration
+    budget, spent = None if partner is None else partner.spent.of(by), spending(revisions)[-1].of(by)
+    if budget is None or not spent:
+        raise CoevoError(
+            f"run {each.name!r} costs as much as {each.partner!r}, whose {by} are not known: play that first"
+        )
+    return max(0, ceil((budget - spent) / spent * done))
 
 
 def value(metric: MetricConfig, revisions: Sequence[Manifest], run: str) -> float:
@@ -116,7 +162,7 @@ def _taken(metric: MetricConfig, points: dict[int, float], last: int, run: str) 
     if metric.absent is not None:
         points = dict.fromkeys(range(min(1, last), last + 1), metric.absent) | points
     kinds: Mapping[str, Callable[[Mapping[int, float]], float]] = {
-        "end": end, "area": area, "rise": partial(rise, last, run, metric.title),
+        "end": end, "gain": gain, "area": area, "rise": partial(rise, last, run, metric.title),
     }  # fmt: skip
     return kinds[metric.over](points)
 
@@ -133,6 +179,11 @@ def _points(name: str, led: Sequence[Manifest], run: str) -> dict[int, float]:
 def end(points: Mapping[int, float]) -> float:
     """Last value."""
     return points[max(points)]
+
+
+def gain(points: Mapping[int, float]) -> float:
+    """Last value minus the first."""
+    return points[max(points)] - points[min(points)]
 
 
 def area(points: Mapping[int, float]) -> float:

@@ -2,22 +2,21 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from statistics import fmean
 from typing import Any
 
 from coevo.configs.study_config import ArmConfig, MetricConfig, StudyConfig
 from coevo.flows.studies.outcome import Outcome
-from coevo.records.intervals import Interval, of_mean, student
+from coevo.records.intervals import chance_beyond, holm, of_mean, student
 
 AS_CLAIMED = "as the paper"
 REVERSED = "reversed"
 UNDECIDED = "undecided"
-MIN_EQUAL_VALUES, ROUNDING = 6, 1e-9
-"""Number of equal values from which on they decide, as in a sign test (2^-6 < 0.025); and width of the interval of
-equal ones."""
+LEVEL = 0.05
+"""Probability, adjusted for all claims of the study, below which one is decided."""
 VERDICTS = (AS_CLAIMED, REVERSED, UNDECIDED)
-"""An interval that excludes 0, or the bound of a claim, on the side that is claimed, on the other side, or neither."""
+"""The value lies surely on the claimed side of 0, or of the bound of a claim, on the other side, or neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,8 @@ class ArmRow:
         difference: mean difference from the reference arm over the ``pairs`` seeds that both have finished.
             ``difference_low`` and ``difference_high`` are its 95 % interval, from two pairs on.
         expected: standing that the finding claims.
+        chance: probability of such a value if the claim's bound were true, adjusted by Holm for all claims;
+            None where the finding claims nothing.
         verdict: one of ``VERDICTS``; None where the finding claims nothing.
         episodes: mean cost of a run; ``tokens`` is the same. None where it was not counted.
     """
@@ -49,6 +50,7 @@ class ArmRow:
     difference_high: float | None
     pairs: int
     expected: str | None
+    chance: float | None
     verdict: str | None
     episodes: float | None
     tokens: float | None
@@ -73,6 +75,20 @@ class StudyResult:
         said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
         return f"{len(self.outcomes)} of {total} runs are finished; comparisons: {said or 'no claim'}"
 
+    def standing(self) -> str | None:
+        """Verdict on the finding, by its primary metric; None where it claims nothing.
+
+        It is reversed where one of its claims is, and as the paper where all are and every run is finished.
+        """
+        primary = self.study.primary
+        if primary is None:
+            return None
+        found = {row.verdict for row in self.rows if (row.metric, row.over) == (primary.title, primary.over)} - {None}
+        if not found or REVERSED in found:
+            return REVERSED if found else None
+        is_whole = len(self.outcomes) == self.study.seeds * len(self.study.arms)
+        return AS_CLAIMED if found == {AS_CLAIMED} and is_whole else UNDECIDED
+
     def missing(self) -> list[str]:
         """One line for each metric that is left out of the comparison, since runs lack it."""
         lines = []
@@ -87,6 +103,7 @@ class StudyResult:
         return {
             "study": self.study.model_dump(mode="json"),
             "summary": self.summary(),
+            "standing": self.standing(),
             "missing": self.missing(),
             "rows": [asdict(row) for row in self.rows],
             "runs": [asdict(outcome) | {"values": self._values(outcome)} for outcome in self.outcomes],
@@ -99,12 +116,74 @@ class StudyResult:
 
 def compared(study: StudyConfig, found: Sequence[Outcome]) -> StudyResult:
     """Compare the arms of a study by each metric; a reversed finding is a row like any other."""
+    values = {metric.key: _values(found, study, metric) for metric in study.metrics}
+    places = [(metric, arm) for metric in study.metrics for arm in study.arms]
+    claims = [_claim(metric, arm, study.base, values[metric.key]) for metric, arm in places]
+    made = [claim for claim in claims if claim is not None]
+    adjusted = iter(holm([claim.chance for claim in made]))
     rows = [
-        _row(metric, arm, study.base, _values(found, study, metric), found)
-        for metric in study.metrics
-        for arm in study.arms
+        _row(metric, arm, study.base, values[metric.key], found)
+        if claim is None
+        else replace(
+            _row(metric, arm, study.base, values[metric.key], found),
+            expected=claim.text,
+            chance=(chance := next(adjusted)),
+            verdict=(AS_CLAIMED if claim.is_as_claimed else REVERSED) if chance < LEVEL else UNDECIDED,
+        )
+        for (metric, arm), claim in zip(places, claims, strict=True)
     ]
     return StudyResult(study, tuple(found), tuple(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class TestedClaim:
+    """A claim of the finding about one arm by one metric.
+
+    Attributes:
+        text: what is claimed.
+        chance: two-sided probability of the values if the bound of the claim were true.
+        is_as_claimed: the values lie on the side that is claimed.
+    """
+
+    text: str
+    chance: float
+    is_as_claimed: bool
+
+
+def _claim(
+    metric: MetricConfig, arm: ArmConfig, base: ArmConfig, values: Mapping[str, Mapping[int, float]]
+) -> TestedClaim | None:
+    """Claim of the finding about an arm by a metric, tested; None if it claims nothing."""
+    ours, theirs = values.get(arm.name, {}), values.get(base.name, {})
+    if arm is base and metric.below is not None:
+        return _beyond(f"below {metric.below:g}", list(ours.values()), metric.below, sign=-1)
+    if arm.expected is None or not metric.claimed:
+        return None
+    if arm.expected == "positive":
+        return _beyond("above 0", list(ours.values()), 0.0, sign=1)
+    gains = [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
+    if arm.expected == "equal":
+        return _equal(gains, metric.within or 0.0)
+    return _beyond(
+        arm.expected, gains, 0.0, sign=1 if (arm.expected == "better") == (metric.better == "higher") else -1
+    )
+
+
+def _beyond(text: str, values: Sequence[float], bound: float, sign: int) -> TestedClaim:
+    """The claim that a mean is above a bound, or below it with a negative sign."""
+    if len(values) < 2:
+        return TestedClaim(text, 1.0, False)
+    return TestedClaim(text, chance_beyond(values, bound), (fmean(values) - bound) * sign > 0)
+
+
+def _equal(gains: Sequence[float], within: float) -> TestedClaim:
+    """The claim that a mean lies between two bounds: each of the two is passed (two one-sided tests)."""
+    text = f"within {within:g}"
+    if len(gains) < 2:
+        return TestedClaim(text, 1.0, False)
+    chances = [chance_beyond(gains, bound) for bound in (-within, within)]
+    is_inside = abs(fmean(gains)) < within
+    return TestedClaim(text, max(chances) if is_inside else min(chances), is_inside)
 
 
 def _values(found: Sequence[Outcome], study: StudyConfig, metric: MetricConfig) -> dict[str, dict[int, float]]:
@@ -135,7 +214,6 @@ def _row(
     gains = [ours[seed] - theirs[seed] for seed in seeds]
     spread = student([ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]) if len(seeds) > 1 else None
     mean = of_mean(list(ours.values())) if len(ours) > 1 else None
-    sure = _firm(mean, len(ours)) if arm is base else _firm(spread, len(seeds))
     costs = [outcome.spent for outcome in found if outcome.arm == arm.name]
     return ArmRow(
         metric=metric.title,
@@ -149,42 +227,12 @@ def _row(
         difference_low=None if spread is None else spread.low,
         difference_high=None if spread is None else spread.high,
         pairs=len(seeds),
-        expected=_expected(metric, arm, base),
-        verdict=_bounded(metric, sure) if arm is base else verdict(metric, arm, sure),
+        expected=None,
+        chance=None,
+        verdict=None,
         episodes=_mean([spent.episodes for spent in costs]),
         tokens=_mean([spent.tokens for spent in costs]),
     )
-
-
-def _firm(found: Interval | None, values: int) -> Interval | None:
-    """The interval; None if a few values are equal, which Student's t would call certain."""
-    return found if found is None or values >= MIN_EQUAL_VALUES or found.high - found.low > ROUNDING else None
-
-
-def _expected(metric: MetricConfig, arm: ArmConfig, base: ArmConfig) -> str | None:
-    """Claim of the finding about an arm."""
-    if arm is base:
-        return None if metric.below is None else f"below {metric.below:g}"
-    return arm.expected if metric.claimed else None
-
-
-def _bounded(metric: MetricConfig, found: Interval | None) -> str | None:
-    """Verdict on the reference arm by the interval of its mean; None where the finding claims no bound."""
-    if metric.below is None:
-        return None
-    if found is None or found.low <= metric.below <= found.high:
-        return UNDECIDED
-    return AS_CLAIMED if found.mean < metric.below else REVERSED
-
-
-def verdict(metric: MetricConfig, arm: ArmConfig, difference: Interval | None) -> str | None:
-    """Verdict on one arm by one metric; None where the finding claims nothing of it."""
-    if arm.expected is None or not metric.claimed:
-        return None
-    if difference is None or difference.low <= 0 <= difference.high:
-        return UNDECIDED
-    is_better = (difference.mean > 0) == (metric.better == "higher")
-    return AS_CLAIMED if is_better == (arm.expected == "better") else REVERSED
 
 
 def _mean(counts: Sequence[int | None]) -> float | None:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coevo.configs.load.load_study import SUCCESS, configured
+from coevo.configs.load.pairing import Pairing
+from coevo.configs.reserved_worlds import worlds
 from coevo.configs.run_config import RunConfig
 from coevo.configs.study_config import ArmConfig, StudyConfig
 from coevo.envs.registry import make
-from coevo.flows.configure import resolved
+from coevo.flows.configure import configure_pairing, resolved
 from coevo.lineage.atomic_files import make_private
 from coevo.lineage.revision.code_version import flat
 from coevo.lineage.workspace import Workspace
@@ -25,12 +27,21 @@ TRAINING = "train"
 
 @dataclass(frozen=True, slots=True)
 class StudyRun:
-    """One run of a study."""
+    """One run of a study.
+
+    Attributes:
+        name: its name.
+        arm: its arm.
+        seed: its seed; with reserved worlds, the number of its world as well.
+        config: its configuration.
+        partner: run that it costs as much as; None where its iterations decide.
+    """
 
     name: str
     arm: ArmConfig
     seed: int
     config: RunConfig
+    partner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +60,13 @@ class StudyLock:
         return folder / f"{self.name}.lock"
 
 
-def runs_of(study: StudyConfig) -> list[StudyRun]:
+def runs_of(study: StudyConfig, block: int | None = None) -> list[StudyRun]:
     """The runs of a study, seed by seed, so that a part of them has pairs.
+
+    Args:
+        study: the study.
+        block: block of reserved worlds to play in, see ``coevo.configs.reserved_worlds``; None plays the seeds 1 to
+            ``seeds`` in the worlds of the recipe.
 
     Raises:
         CoevoError: the study needs what does not exist here, or an arm is not possible or is another one.
@@ -59,9 +75,20 @@ def runs_of(study: StudyConfig) -> list[StudyRun]:
         raise CoevoError(f"study {study.name!r} cannot run yet: it needs {'; '.join(study.needs)}")
     first = {arm.name: configured_arm(study, arm) for arm in study.arms}
     _check_apart(study, first)
+    seeds = range(1, study.seeds + 1) if block is None else worlds(block, study.seeds)
+
+    def name(arm: str, seed: int) -> str:
+        return f"{study.name}-{arm}-{'s' if block is None else 'w'}{seed}"
+
     return [
-        StudyRun(f"{study.name}-{arm.name}-s{seed}", arm, seed, _seeded(first[arm.name], seed))
-        for seed in range(1, study.seeds + 1)
+        StudyRun(
+            name(arm.name, seed),
+            arm,
+            seed,
+            _seeded(first[arm.name], seed, own_world=block is not None),
+            None if arm.matches is None else name(arm.matches.arm, seed),
+        )
+        for seed in seeds
         for arm in study.arms
     ]
 
@@ -72,6 +99,8 @@ def configured_arm(study: StudyConfig, arm: ArmConfig) -> RunConfig:
     Raises:
         CoevoError: the arm is not possible, or its environment does not exist.
     """
+    if arm.pairing is not None:  # asks how many GPUs this machine has
+        return configure_pairing(Pairing(*arm.pairing), [*study.settings, *arm.settings, "seed=1"])
     return resolved(configured(study, arm, 1))
 
 
@@ -150,6 +179,8 @@ def check_name(each: StudyRun, workspace: Workspace) -> None:
     there, here = (flat(config.model_dump(mode="json")) for config in (paths.read_config(), each.config))
     if "threads" not in each.config.rollout.engine.model_fields_set:  # chosen when the run was created
         here["rollout.engine.threads"] = there["rollout.engine.threads"]
+    if each.partner is not None:  # it has as many as it takes
+        here["iterations"] = there["iterations"]
     key = next((key for key in sorted(there.keys() | here.keys()) if there.get(key) != here.get(key)), None)
     if key is not None:
         raise CoevoError(
@@ -158,9 +189,12 @@ def check_name(each: StudyRun, workspace: Workspace) -> None:
         )
 
 
-def _seeded(config: RunConfig, seed: int) -> RunConfig:
-    # The seed changes nothing that the validation of an arm depends on.
-    return config.model_copy(update={"seed": seed})
+def _seeded(config: RunConfig, seed: int, own_world: bool) -> RunConfig:
+    # Neither changes anything that the validation of an arm depends on.
+    env = config.env
+    if own_world and "world" in type(env).model_fields:
+        env = env.model_copy(update={"world": seed})
+    return config.model_copy(update={"seed": seed, "env": env})
 
 
 def _check_metrics(study: StudyConfig, run: StudyRun) -> None:
@@ -178,4 +212,4 @@ def _check_metrics(study: StudyConfig, run: StudyRun) -> None:
 
 def arms_of(runs: list[StudyRun]) -> Iterator[StudyRun]:
     """The first run of each arm."""
-    return (each for each in runs if each.seed == 1)
+    return (each for each in runs if each.seed == runs[0].seed)

@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.bench import Bench
-from benchmarks.learning.homerules import PANELS, further, report
 from benchmarks.running.newcomer import resident
 from benchmarks.speed import seconds
 from benchmarks.speed.orchestration import medians
@@ -67,26 +66,6 @@ def test_medians_leave_out_the_start_and_two_cold_iterations():
         "orchestration_seconds": 0.5,  # of 0.5, 1.0 and 0.5
         "orchestration_share": 0.25,  # of 0.5 / 2, 1 / 3 and 0.5 / 3
     }
-
-
-@pytest.mark.parametrize(
-    ("iterations", "spent", "budget", "more"),
-    [(40, 20.0, 60.0, 80), (40, 20.0, 20.1, 1), (40, 20.0, 20.0, 0), (40, 21.0, 20.0, 0)],
-)
-def test_policy_only_training_goes_on_until_the_budget_is_used_up(iterations, spent, budget, more):
-    assert further(iterations, spent, budget) == more
-
-
-def arm(*ends):
-    run = {"start": dict.fromkeys(PANELS, 0.25), "iterations": 40, "loop_seconds": 30.0}
-    return [run | {"success": dict.fromkeys(PANELS, end)} for end in ends]
-
-
-def test_the_table_sets_the_arms_side_by_side(capsys):
-    report({"joint": arm(0.9, 0.8), "policy-only": arm(0.3, 0.2)})
-    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert printed[2] == ["seen-houses", "joint", "0.250", "0.850", "0.800"]
-    assert printed[3] == ["seen-houses", "policy-only", "0.250", "0.250", "0.200", "+0.600", "[+0.600,", "+0.600]"]
 
 
 def test_resident_memory_counts_descendants():

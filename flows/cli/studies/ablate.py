@@ -1,13 +1,18 @@
 """``coevo ablate``: studies, listed, run and compared."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from coevo.configs.load.load import ROOT
 from coevo.configs.load.load_study import changed, configured, grid, load_studies, load_study
+from coevo.configs.load.pairing import Pairing
+from coevo.configs.load.paper_tables import table_studies, table_study
 from coevo.configs.run_config import RunConfig
 from coevo.configs.study_config import StudyConfig
 from coevo.flows.console import output
@@ -15,7 +20,12 @@ from coevo.flows.console.options import JsonOption, WorkspaceOption, with_option
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
-OVER = {"end": "at the end", "area": "mean over the run", "rise": "last quarter minus the first"}
+OVER = {
+    "end": "at the end",
+    "gain": "end minus start",
+    "area": "mean over the run",
+    "rise": "last quarter minus the first",
+}
 """Headings of the tables, by ``over`` of a metric."""
 ROWS = ("arm", "seeds", "mean", "interval", "difference", "of_difference", "expected", "verdict", "episodes", "tokens")
 PLAN = ("arm", "expected", "iterations", "episodes", "hours", "finished", "settings")
@@ -32,6 +42,9 @@ class StudyOptions:
     recipe: Annotated[str | None, typer.Option(help="With --grid, instead of a study: the recipe.")] = None
     axes: Annotated[
         list[str] | None, typer.Option("--grid", metavar="KEY=VALUE,VALUE", help="Values to combine; may be repeated.")
+    ] = None
+    model: Annotated[
+        str | None, typer.Option(help="With a paper's table (`coevo recipes --papers`): the model of its rows.")
     ] = None
     seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds: 1 to this number.")] = None
     name: Annotated[str | None, typer.Option(help="Name that its runs begin with; by default the study's.")] = None
@@ -54,6 +67,12 @@ class StudyOptions:
             raise CoevoError("--recipe and --grid go together: coevo ablate --recipe RECIPE --grid KEY=VALUE,VALUE")
         if self.study is None:
             raise CoevoError("ablate: name a study, see `coevo ablate --list`, or give --recipe and --grid")
+        if (table := table_studies().get(self.study)) is not None:
+            panel = _panel_of(Pairing(table[2], table[1].rows[0].method, self.model or table[1].model), settings)
+            return table_study(self.study, self.model, panel)
+        if self.model is not None:
+            known = ", ".join(table_studies())
+            raise CoevoError(f"--model goes with a paper's table, and {self.study!r} is none: choose from {known}")
         return load_study(self.study)
 
 
@@ -64,6 +83,10 @@ def ablate(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check every arm, and forecast its hours; start nothing.")
     ] = False,
+    keep: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Decide the study: play reserved worlds, each result landing in DIR."),
+    ] = None,
     show: Annotated[bool, typer.Option("--show", help="Show the result of the finished runs; start nothing.")] = False,
     as_json: JsonOption = False,
     directory: WorkspaceOption = None,
@@ -74,7 +97,10 @@ def ablate(
     unfinished one continues from its last revision.
 
     `interval`, `of difference`: 95 % over the seeds by Student's t; differences from the reference arm are paired by
-    seed. `verdict`: as the paper, reversed, or undecided, where the interval holds 0 or the bound that is claimed.
+    seed. `verdict`: as the paper, reversed, or undecided, at 5 % for all claims of the study together (Holm).
+
+    With `--keep DIR` each seed has a reserved world of its own, and `DIR/STUDY.json` holds design, results and notes
+    of what changed after results had been seen. Settings of your own are refused there.
 
     A run that stops for approval exits with code 3.
 
@@ -83,10 +109,14 @@ def ablate(
     if list_all:
         return _list(as_json)
     described, workspace = options.described(), workspace_at(directory)
+    if keep is not None and (options.overrides or options.axes):
+        raise CoevoError(
+            "--keep decides a study as its file has it: leave the settings out, or write them into the file"
+        )
     if dry_run:
         return _dry_run(described, workspace, as_json)
-    code = 0 if show else _play(described, workspace, as_json)
-    _report(described, workspace, as_json)
+    code = 0 if show else _play(described, workspace, as_json, keep)
+    _report(described, workspace, as_json, keep)
     return code
 
 
@@ -97,13 +127,23 @@ def _panel(recipe: str, settings: list[str]) -> str:
     return configure(recipe, settings).evaluation.panels[0]
 
 
-def _list(as_json: bool) -> int:
+def _panel_of(pairing: Pairing, settings: list[str]) -> str:
+    """The first panel of a pairing with the settings of every arm."""
+    from coevo.flows.configure import configure_pairing
 
-    rows = list(listed(load_studies()))
+    return configure_pairing(pairing, settings).evaluation.panels[0]
+
+
+def _list(as_json: bool) -> int:
+    studies, standings = load_studies(), kept_standings()
     if as_json:
-        output.document(rows)
-    else:
-        output.table(rows, COLUMNS)
+        sizes = [{key: row[key] for key in SIZE} for row in sized(studies, standings)]
+        output.document([about | size for about, size in zip(listed(studies), sizes, strict=True)])
+        return 0
+    rows = list(sized(studies, standings))
+    output.table(rows, ("name", *SIZE))
+    total = sum(float(row["hours"] or 0) for row in rows)
+    output.line(f"{total:.0f} hours on two quiet cores; --json and --dry-run say more")
     return 0
 
 
@@ -138,20 +178,20 @@ def _dry_run(study: StudyConfig, workspace: Workspace, as_json: bool) -> int:
     return 0
 
 
-def _play(study: StudyConfig, workspace: Workspace, quiet: bool) -> int:
+def _play(study: StudyConfig, workspace: Workspace, quiet: bool, keep: Path | None) -> int:
     from coevo.flows.studies.ablate import THEN, start
 
     try:
-        return start(study, workspace, quiet, alone=True)
+        return start(study, workspace, quiet, alone=True, keep=keep)
     except KeyboardInterrupt:
         output.line(f"interrupted: {THEN}")
         raise
 
 
-def _report(study: StudyConfig, workspace: Workspace, as_json: bool) -> None:
+def _report(study: StudyConfig, workspace: Workspace, as_json: bool, keep: Path | None) -> None:
     from coevo.flows.studies.ablate import result_of
 
-    result = result_of(study, workspace)
+    result = result_of(study, workspace, keep)
     if as_json:
         output.document(result.document())
         return
@@ -188,11 +228,35 @@ def _interval(low: float | None, high: float | None, sign: str) -> str | None:
 COMMANDS = (ablate,)
 
 
-COLUMNS = ("name", "paper", "figure", "finding", "arms", "seeds", "episodes", "needs")
+SIZE = ("arms", "seeds", "hours", "result")
+
+
+def sized(studies: Sequence[StudyConfig], standings: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Size of each study, with its hours on two quiet cores and what has come out; no arm is composed."""
+    for study in studies:
+        hours = None if study.minutes is None or study.needs else study.seeds * len(study.arms) * study.minutes / 60
+        yield {
+            "name": study.name,
+            "arms": len(study.arms) or None,
+            "seeds": None if study.needs else study.seeds,
+            "hours": None if hours is None else f"{hours:.1f}",
+            "result": "cannot run" if study.needs else standings.get(study.name, "not run"),
+        }
+
+
+def kept_standings() -> dict[str, str]:
+    """Verdict on each study that the checkout keeps a result of; empty where there is no checkout."""
+    found: dict[str, str] = {}
+    for path in (ROOT.resolve().parent / "benchmarks" / "results" / "studies").glob("*.json"):
+        document = json.loads(path.read_text("utf-8"))
+        shown = document if document["runs"] else next(iter(document.get("earlier", [])), document)
+        if shown["runs"]:
+            found[path.stem] = shown["standing"] or "no claim"
+    return found
 
 
 def listed(studies: Sequence[StudyConfig]) -> Iterator[dict[str, Any]]:
-    """One row per study, with the ``COLUMNS``.
+    """One row per study: what it is about, and what it plays.
 
     ``episodes``: planned training episodes of all runs, without replays; None for a study that cannot run.
     """

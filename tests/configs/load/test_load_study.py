@@ -47,10 +47,12 @@ def test_the_findings_of_all_five_papers_have_studies():
 @pytest.mark.parametrize("study", POSSIBLE, ids=lambda study: study.name)
 def test_every_arm_of_a_shipped_study_is_a_configuration_of_its_own(study):
     configs = [configured(study, arm, 1) for arm in study.arms]
-    assert len({config.digest() for config in configs}) == len(configs)
+    lengths = [(config.iterations, arm.matches) for config, arm in zip(configs, study.arms, strict=True)]
+    assert len({(config.digest(), *length) for config, length in zip(configs, lengths, strict=True)}) == len(configs)
     assert {config.iterations for config in configs} != {0}
     assert configured(study, study.arms[0], 2).seed == 2
-    assert any(arm.expected for arm in study.arms) or any(metric.below is not None for metric in study.metrics)
+    is_claim = any(arm.expected for arm in study.arms) or any(metric.below is not None for metric in study.metrics)
+    assert is_claim == (study.primary is not None)
 
 
 @pytest.mark.parametrize("study", [study for study in STUDIES if study.needs], ids=lambda study: study.name)
@@ -107,6 +109,8 @@ def test_a_difference_of_metrics_is_named_by_both():
         ("[iterations=3]", "[seed=7]", "mine: settings: seed=7: leave it out: every arm plays the seeds 1 to seeds"),
         ("bank.retrieval.k=4", "seed=7", "mine: arm many: seed=7: leave it out"),
         ("recipe: homerules-coevo-rl", "recipe: [", "not readable as YAML"),
+        ("expected: worse", "expected: equal", "arm many is expected to be equal: set within for each claimed metric"),
+        ("name: few,", "name: few, matches: {arm: many},", "arm few matches many: name an arm that stands before it"),
     ],
 )
 def test_a_mistake_in_a_study_is_named_in_one_line(mine, old, new, said):

@@ -6,8 +6,16 @@ import pytest
 
 from coevo.configs.load import paper_tables
 from coevo.configs.load.load import names
+from coevo.configs.load.load_study import configured
 from coevo.configs.load.pairing import load_pairing
-from coevo.configs.load.paper_tables import NOT_HERE, pairings_page, paper_rows, papers
+from coevo.configs.load.paper_tables import (
+    NOT_HERE,
+    pairings_page,
+    paper_rows,
+    papers,
+    table_studies,
+    table_study,
+)
 from coevo.utilities.errors import ConfigError
 
 ROWS = paper_rows()
@@ -85,3 +93,16 @@ def test_the_page_has_every_row_and_computes_which_environments_are_here(monkeyp
     assert "coevo run --env appworld" in pairings_page()
     monkeypatch.setattr(paper_tables, "shipped", lambda kind: {})
     assert pairings_page().count(NOT_HERE) == len(ROWS)
+
+
+@pytest.mark.parametrize("name", table_studies())
+def test_a_table_is_a_study_of_its_rows_with_both_baselines(name):
+    study, (paper, table, env) = table_study(name, "qwen3-4b", "held-out"), table_studies()[name]
+    methods = [arm.pairing[1] for arm in study.arms]
+    assert {*methods} == {row.method for row in table.rows if row.model is None} | {"grpo", "experience-only"}
+    assert {(arm.pairing[0], arm.pairing[2]) for arm in study.arms} == {(env, "qwen3-4b")}
+    assert (study.paper, study.figure) == (paper, table.table)
+    for arm in study.arms if env in names("envs") else ():
+        assert configured(study, arm, 1).seed == 1
+    if env in names("envs"):
+        assert f"`coevo ablate {name} --model DIR` runs" in pairings_page()

@@ -8,6 +8,7 @@ import pytest
 from support import small_run
 
 from coevo.configs.load.load_study import load_studies
+from coevo.flows.cli.studies.ablate import kept_standings
 
 MINE = f"""
 paper: a guess
@@ -36,8 +37,38 @@ def test_the_list_has_every_study_with_its_size_or_what_it_needs(coevo):
     frozen = rows["jerp-frozen-rules"]
     assert (frozen["paper"], frozen["figure"], frozen["arms"], frozen["seeds"]) == ("JERP", "Fig. 3", 2, 5)
     assert frozen["episodes"] == 40 * 16 * 8 * 2 * 5
-    assert (rows["webshop-rules"]["needs"], rows["webshop-rules"]["episodes"]) == ("WebShop", None)
+    assert rows["webshop-rules"]["episodes"] is None
+    assert rows["webshop-rules"]["needs"].startswith("a pretrained policy: coevo ablate jerp-table-ii-webshop")
     assert all((row["episodes"] is None) == (row["needs"] is not None) for row in rows.values())
+
+
+def test_the_list_has_hours_and_results_in_80_columns(coevo):
+    *rows, total = coevo("ablate", "--list").out.splitlines()
+    assert max(map(len, rows)) <= 80
+    found = {row.split()[0]: row.split(maxsplit=4)[1:] for row in rows}
+    assert found["slea-rl-retrieval"][:2] == ["2", "5"]
+    assert float(found["slea-rl-retrieval"][2]) > 0
+    assert found["slea-rl-retrieval"][3].strip() == kept_standings()["slea-rl-retrieval"]
+    assert found["webshop-rules"] == ["cannot", "run"]
+    assert all(study.minutes for study in load_studies() if not study.needs)
+    assert "hours on two quiet cores" in total
+
+
+def test_a_model_goes_with_the_table_of_a_paper(refused):
+    said = refused("ablate", "jerp-frozen-rules", "--model", "scratch")
+    assert "--model goes with a paper's table" in said
+    assert "retroagent-table-1-minesweeper" in said
+    unfit = refused("ablate", "retroagent-table-1-minesweeper", "--model", "scratch", "--dry-run")
+    assert "bank.writer.told: no such key of quote-reflection" in unfit
+
+
+def test_a_study_is_decided_as_its_file_has_it(refused, tmp_path):
+    said = refused("ablate", "jerp-frozen-rules", "iterations=3", "--keep", tmp_path / "kept")
+    assert "--keep decides a study as its file has it" in said
+    assert "has no result of this study" in refused(
+        "ablate", "jerp-frozen-rules", "--show", "--keep", tmp_path / "kept"
+    )
+    assert not (tmp_path / "kept").exists()
 
 
 def test_the_list_loads_no_large_library():
@@ -82,7 +113,7 @@ def test_the_result_of_finished_runs_is_shown_with_the_verdict(coevo, mine, tmp_
 
 
 def test_what_cannot_be_played_is_refused_in_one_line(refused, mine):
-    assert "needs MineSweeper" in refused("ablate", "retroagent-harder-boards")
+    assert "needs a pretrained policy" in refused("ablate", "retroagent-harder-boards")
     assert "name a study" in refused("ablate")
     assert "go together" in refused("ablate", mine, "--grid", "bank.every=5,20")
     assert "No study 'jerp'" in refused("ablate", "jerp")

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from coevo.configs.load.load_study import changed, stored_study
-from coevo.configs.study_config import MetricConfig
-from coevo.flows.studies.outcome import outcomes, value
+from coevo.configs.study_config import ArmConfig, MatchConfig, MetricConfig
+from coevo.flows.studies.outcome import Outcome, left_of, outcomes, value
 from coevo.flows.studies.result import compared
-from coevo.flows.studies.study_runs import runs_of
+from coevo.flows.studies.study_runs import StudyRun, runs_of
 from coevo.lineage.workspace import Workspace
+from coevo.tasks.cost import Spent
 from coevo.utilities.errors import CoevoError
 from tests.flows.studies.conftest import SETTINGS, build
 
@@ -79,6 +80,29 @@ def test_a_difference_is_that_of_two_metrics_of_one_iteration(studied):
 def test_two_metrics_that_never_meet_are_refused():
     with pytest.raises(CoevoError, match=r"'run' never has 'bank/0' and 'bank/1' at once: compare other metrics"):
         value(MetricConfig(name="bank/0", minus="bank/1"), trail({"bank/0": 1.0}, {"bank/1": 1.0}), "run")
+
+
+def costs(episodes, iterations):
+    each = {"cost/episodes": float(episodes), "cost/tokens": 1.0}
+    found = trail({}, *([each] * iterations))
+    for revision in found:
+        revision.rates = {}
+    return found
+
+
+@pytest.mark.parametrize(("iterations", "left"), [(0, 2), (1, 1), (2, 6), (7, 1), (8, 0), (9, 0)])
+def test_an_arm_that_costs_as_much_as_another_continues_until_it_does(iterations, left):
+    partner = Outcome("study-one-s1", "one", 1, (), Spent(80, 1, 1.0), 1)
+    arm = ArmConfig(name="two", matches=MatchConfig(arm="one"))
+    run = StudyRun("study-two-s1", arm, 1, SimpleNamespace(iterations=2), "study-one-s1")
+    assert left_of(run, costs(10, iterations), partner) == left
+    if iterations >= 2:
+        with pytest.raises(CoevoError, match="costs as much as 'study-one-s1', whose episodes are not known"):
+            left_of(run, costs(10, iterations))
+
+
+def test_a_gain_is_the_last_value_minus_the_first():
+    assert value(MetricConfig(name="bank/share", over="gain"), shares(0.25, 0.0, 1.0), "run") == 1.0 - 0.25
 
 
 def trail(*metrics):

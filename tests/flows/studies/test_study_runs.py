@@ -24,7 +24,7 @@ def test_runs_are_named_after_arm_and_seed_and_go_seed_by_seed(study):
 
 
 def test_a_study_that_needs_something_is_refused():
-    with pytest.raises(CoevoError, match="'retroagent-harder-boards' cannot run yet: it needs MineSweeper"):
+    with pytest.raises(CoevoError, match="'retroagent-harder-boards' cannot run yet: it needs a pretrained policy"):
         runs_of(load_study("retroagent-harder-boards"))
 
 
