@@ -198,7 +198,12 @@ def _play(workspace: Workspace, paths: RunPaths, progress: Progress, left: int, 
 
     with watching(going_on(paths.name), how.alone), reporting_to(progress):
         return coevolve.with_options(flow_run_name=paths.name)(
-            paths.name, str(workspace.root), left, how.max_hours, accept_change=how.accept_change
+            paths.name,
+            str(workspace.root),
+            left,
+            how.max_hours,
+            accept_change=how.accept_change,
+            settings=paths.read_config().model_dump(mode="json"),
         )
 
 

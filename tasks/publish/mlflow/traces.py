@@ -1,7 +1,7 @@
 """A sample of episodes as traces: per turn the retrieved entries, prompt and answer, and the environment's response.
 
-Held-out episodes have their panel as the tag ``coevo.evaluation_set``, others ``training``. Each trace is assessed twice:
-``success``, and ``reason`` where it failed. Ids derive from the episode, so a trace published again is the same one.
+Held-out episodes have their panel as the tag ``coevo.evaluation_set``, others ``training``. Each trace is assessed by
+``success``, and by ``reason`` where it failed. Ids derive from the episode, so a trace published again is the same one.
 Turns are played in batches, and nothing measures one by itself: spans have an order, a nanosecond apart, and no
 duration. The seconds of the whole batch, which are measured, are a tag.
 """
@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any
 
 from coevo.models.policy.decoder import Decode
-from coevo.records.episode import Episode, Turn
+from coevo.records.episode import Turn
 from coevo.records.failure_reasons import failure_reason
 from coevo.tasks.pending_revision import HeldOutEpisode
 from coevo.tasks.publish.mlflow.publication import Publication

@@ -91,8 +91,8 @@ def test_no_span_has_a_duration_since_nothing_measures_one(traces):
 
 
 def test_what_ended_without_success_is_an_error(traces):
-    for (_, outcome), trace in traces.items():
-        assert trace.info.state.value == ("OK" if outcome in ("success", "continues") else "ERROR")
+    for (_, told), trace in traces.items():
+        assert trace.info.state.value == ("OK" if told in ("success", "continues") else "ERROR")
     assert traces["seen-houses", "wrong end"].data.spans[0].status.description == "wrong end"
 
 
