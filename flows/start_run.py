@@ -3,7 +3,7 @@
 It checks the run, starts the servers, runs the flow in this process, and prints a summary.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -48,6 +48,7 @@ class RunOptions:
 
     Attributes:
         quiet: show no progress.
+        overrides: settings that were given beside the recipe, which the new run records.
         brief: leave out the name of the run before it, and the summary after it.
         alone: the process does nothing else, see ``coevo.flows.servers.prefect_watch.watching``.
         max_hours: start no revision that would end later; None for no limit.
@@ -61,6 +62,7 @@ class RunOptions:
     max_hours: float | None = None
     iterations: int | None = None
     accept_change: bool = False
+    overrides: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def start_run(
     with _playable(config, workspace) as spending:
         earlier = unfinished(config.recipe, workspace)
         paths = workspace.create(name or workspace.next_name(config.recipe), config)
+        paths.record_overrides(how.overrides)
         if not how.brief:
             _announce(paths, workspace, earlier, how.quiet)
         _show_spending(spending, how.quiet)

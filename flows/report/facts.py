@@ -62,6 +62,7 @@ class ReportData:
         evaluated: the last evaluated revision; None without one.
         held_out: rows of the held-out episodes that it keeps.
         about: description of each panel.
+        overrides: settings that were given beside the recipe, as they were written.
     """
 
     name: str
@@ -85,6 +86,7 @@ class ReportData:
     evaluated: int | None
     held_out: Sequence[Mapping[str, Any]]
     about: Mapping[str, str]
+    overrides: Sequence[str]
 
 
 def facts(opened: Reading, workspace: Workspace) -> ReportData:
@@ -120,6 +122,7 @@ def facts(opened: Reading, workspace: Workspace) -> ReportData:
         evaluated=evaluated,
         held_out=held_out,
         about=panel_descriptions(opened.manifest.state["config"]["env"]["type"]),
+        overrides=opened.paths.overrides,
     )
 
 

@@ -95,8 +95,8 @@ def panel_descriptions(env: str) -> dict[str, str]:
     return dict(known) if isinstance(known, Mapping) else {}
 
 
-def origin(manifests: Sequence[Manifest], commit: str) -> list[tuple[str, str]]:
-    """Recipe, method, seed, environment, times and commit of a run, as names and values."""
+def origin(manifests: Sequence[Manifest], commit: str, overrides: Sequence[str]) -> list[tuple[str, str]]:
+    """Recipe, method, seed, environment, times, commit and overrides of a run, as names and values."""
     config, last = manifests[-1].state["config"], manifests[-1]
     recipe, env = str(config["recipe"]), str(config["env"]["type"])
     return [
@@ -108,6 +108,7 @@ def origin(manifests: Sequence[Manifest], commit: str) -> list[tuple[str, str]]:
         ("last commit", history.time_of(last)),
         ("commit", commit[:12]),
         ("evaluation sets", ", ".join(config["evaluation"]["panels"]) or "none"),
+        *([("given with the recipe", ", ".join(overrides))] if overrides else []),
     ]
 
 

@@ -139,7 +139,7 @@ def _tables(facts: ReportData) -> dict[str, Any]:
     return {
         "most": MAX_TABLE_ROWS,
         "headline": headline(facts),
-        "origin": origin(facts.manifests, facts.commits[-1]),
+        "origin": origin(facts.manifests, facts.commits[-1], facts.overrides),
         "ends": start_and_end(facts.manifests, panels(facts.manifests), facts.about),
         "kinds": by_kind(facts.held_out),
         "reasons": by_reason(facts.held_out),

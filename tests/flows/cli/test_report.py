@@ -82,7 +82,7 @@ def test_success_on_a_panel_is_drawn_with_its_interval(page):
 def test_kinds_of_tasks_and_reasons_are_those_of_the_stored_episodes(coevo, tmp_path):
     assert coevo("report", "first@2", "--output", tmp_path / "x.html").code == 0
     found = read(tmp_path / "x.html")
-    rows = json.loads(coevo("episodes", "first@2", "--json").out)["episodes"]
+    rows = json.loads(coevo("episodes", "first@2", "--json").out)
     kinds = {row["kind of task"]: row for row in found.one("table", id="table-kinds").rows()}
     for kind, row in kinds.items():
         wins = [each["success"] for each in rows if each["kind"] == kind]
@@ -94,10 +94,13 @@ def test_kinds_of_tasks_and_reasons_are_those_of_the_stored_episodes(coevo, tmp_
     }
 
 
-def test_settings_that_differ_from_the_recipe_are_named(page, small_workspace):
-    rows = {row["setting"]: row for row in page.one("table", id="table-changed").rows()}
-    assert "evaluation.panels" not in rows or rows["evaluation.panels"]["value"] != rows["evaluation.panels"]["recipe"]
-    assert all(row["value"] != row["recipe"] for row in rows.values())
+def test_settings_that_differ_from_the_recipe_are_named(coevo, tmp_path):
+    assert coevo("report", "other", "--output", tmp_path / "other.html").code == 0
+    rows = {row["setting"]: row for row in read(tmp_path / "other.html").one("table", id="table-changed").rows()}
+    differing = json.loads(coevo("compare", "other", small_run.RECIPE, "--json").out)
+    assert "bank.retrieval.k" in rows
+    assert set(rows) == set(differing)
+    assert rows["bank.retrieval.k"]["value"] == "1"
 
 
 def test_the_cost_of_each_part_has_its_budgets(page):
