@@ -36,7 +36,7 @@ MAX_TIME_DIGITS = 19
 """Maximum digits of a time in ns since 1970 until the year 2286."""
 CALLS = "calls"
 """Folder of an engine's ledger of calls."""
-OVERRIDES = "overrides.json"
+OVERRIDES, MAX_OVERRIDES_BYTES = "overrides.json", 2**20
 LATEST = 5
 """Number of runs that the error for an unknown one names."""
 
@@ -149,7 +149,8 @@ class RunPaths:
         They explain a run and decide nothing: ``config`` has the resolved values.
         """
         try:
-            given = json.loads((self.root / OVERRIDES).read_bytes())
+            with (self.root / OVERRIDES).open("rb") as file:
+                given = json.loads(file.read(MAX_OVERRIDES_BYTES))
         except (OSError, ValueError, RecursionError):
             return ()
         return tuple(str(each) for each in given) if isinstance(given, list) else ()
