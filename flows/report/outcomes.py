@@ -1,4 +1,4 @@
-"""What a run reached: success at start and end and by kind of task, reasons of failures, settings that differ."""
+"""Outcomes of a run: success at start and end and by kind of task, reasons of failures, settings that differ."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,8 +12,8 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.records.intervals import Interval, of_share
 from coevo.utilities.errors import CoevoError
 
-Row = dict[str, Any]
-RowTable = tuple[tuple[str, ...], list[Row]]
+OutcomeRow = dict[str, Any]
+RowTable = tuple[tuple[str, ...], list[OutcomeRow]]
 """Columns, and rows that have each of them."""
 
 
@@ -58,7 +58,7 @@ def by_reason(rows: Sequence[Mapping[str, Any]]) -> RowTable:
     ]
 
 
-def held_out_rows(opened: Reading) -> tuple[int | None, list[Row]]:
+def held_out_rows(opened: Reading) -> tuple[int | None, list[OutcomeRow]]:
     """Last evaluated revision on the trail, with the held-out episodes that it keeps; none where they are gone."""
     last = history.evaluated(opened.history)
     if last is None:
