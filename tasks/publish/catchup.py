@@ -99,8 +99,8 @@ def unpublished(
             played = episodes_at(lineage, manifest.revision, reporter, scratch)
             publication = replace(publication, episodes=played)
         if held and manifest.state["outcomes"] and "held_out" in manifest.artifacts:
-            kept = held_out_at(lineage, manifest.revision, reporter, scratch)
-            publication = replace(publication, held_out=kept)
+            evaluated = held_out_at(lineage, manifest.revision, reporter, scratch)
+            publication = replace(publication, held_out=evaluated)
         yield publication
         before = entries
 
