@@ -1,8 +1,9 @@
 """The loop: policy and experience evolve together (CoEvo-RL Algorithm 1), one durable revision after another."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from prefect import flow
 
@@ -20,6 +21,7 @@ from coevo.tasks.publish.reporter import reporter
 from coevo.tasks.run.limit import RESERVE, Limit
 from coevo.tasks.run.open_run import open_session
 from coevo.tasks.session import Session
+from coevo.tasks.stage import grouping
 from coevo.tasks.steps.bank_steps import admit, credit, gate_candidates, judge, trial_is_over, weigh, write
 from coevo.tasks.steps.evaluate import evaluate, gate_panels, internalize
 from coevo.tasks.steps.policy_steps import advantage, gate_advantages, gate_episodes, shape, update
@@ -35,12 +37,14 @@ def coevolve(
     max_hours: float | None = None,
     unattended: bool = False,
     accept_change: bool = False,
+    settings: Mapping[str, Any] | None = None,
 ) -> str | None:
     """Continue a run from its last committed revision to its last iteration, or to a limit; return the reached limit.
 
     Prefect shows the parameters, so they are plain values; its flow run ends in a state with the run's status. Reports
-    go to the reporter of ``reporting_to``.
+    go to the reporter of ``reporting_to``. The run's own configuration counts; ``settings`` show it on Prefect's page.
     """
+    del settings
     limit = Limit(iterations, max_hours, RESERVE if unattended else 0)
     with (
         committing(),
@@ -50,18 +54,25 @@ def coevolve(
     ):
         mark_crashed(run, workspace)
         if session.is_new:
-            record_stage(session.stores.paths, FIRST_EVALUATION)
-            gate_panels(session)
-            session.pending.measure(evaluate(session))
-            if session.config.evaluation.internalization:
-                session.pending.record(internalize(session))
-            committer.begin()
+            begin(session, committer)
         while session.iteration < session.config.iterations and limit.allows(session):
             iterate(session, committer)
         record_reason(session.stores.paths, limit.reason)
     return limit.reason
 
 
+@grouping("start")
+def begin(session: Session, committer: Committer) -> None:
+    """Measure the policy that the run starts from, and commit it as revision 0."""
+    record_stage(session.stores.paths, FIRST_EVALUATION)
+    gate_panels(session)
+    session.pending.measure(evaluate(session))
+    if session.config.evaluation.internalization:
+        session.pending.record(internalize(session))
+    committer.begin()
+
+
+@grouping("iteration")
 def iterate(session: Session, committer: Committer) -> None:
     """Run one policy update and the steps that are due with it.
 

@@ -3,7 +3,7 @@
 It checks the run, starts the servers, runs the flow in this process, and prints a summary.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -49,6 +49,7 @@ class RunOptions:
 
     Attributes:
         quiet: show no progress.
+        overrides: settings that were given beside the recipe, which the new run records.
         brief: leave out the name of the run before it, and the summary after it.
         alone: the process does nothing else, see ``coevo.flows.servers.prefect_watch.watching``.
         max_hours: start no revision that would end later; None for no limit.
@@ -62,6 +63,7 @@ class RunOptions:
     max_hours: float | None = None
     iterations: int | None = None
     accept_change: bool = False
+    overrides: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def start_run(
     with _playable(config, workspace) as spending:
         earlier = unfinished(config.recipe, workspace)
         paths = workspace.create(name or workspace.next_name(config.recipe), config)
+        paths.record_overrides(how.overrides)
         if not how.brief:
             _announce(paths, workspace, earlier, how.quiet)
         _show_spending(spending, how.quiet)
@@ -200,7 +203,12 @@ def _play(workspace: Workspace, paths: RunPaths, progress: Progress, left: int, 
 
     with watching(going_on(paths.name), how.alone), reporting_to(progress):
         return coevolve.with_options(flow_run_name=paths.name)(
-            paths.name, str(workspace.root), left, how.max_hours, accept_change=how.accept_change
+            paths.name,
+            str(workspace.root),
+            left,
+            how.max_hours,
+            accept_change=how.accept_change,
+            settings=paths.read_config().model_dump(mode="json"),
         )
 
 

@@ -1,6 +1,6 @@
 """The workspace: paths of everything on disk.
 
-<workspace>/runs/<run>/bank  lineage  staging  writing.jsonl  lock  published.json  log
+<workspace>/runs/<run>/bank  lineage  staging  writing.jsonl  lock  published.json  overrides.json  log
 <workspace>/cache            artifacts of all runs, warm-started policies
 <workspace>/scratch          temporary files of commands
 <workspace>/tables           tables of tasks that were given as rows
@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,7 @@ MAX_TIME_DIGITS = 19
 """Maximum digits of a time in ns since 1970 until the year 2286."""
 CALLS = "calls"
 """Folder of an engine's ledger of calls."""
+OVERRIDES, MAX_OVERRIDES_BYTES = "overrides.json", 2**20
 LATEST = 5
 """Number of runs that the error for an unknown one names."""
 
@@ -140,6 +141,23 @@ class RunPaths:
     def config(self) -> Path:
         """Resolved configuration as JSON."""
         return self.root / "config.json"
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """Settings that its command gave beside the recipe, ``KEY=VALUE``; empty where none were recorded.
+
+        They explain a run and decide nothing: ``config`` has the resolved values.
+        """
+        try:
+            with (self.root / OVERRIDES).open("rb") as file:
+                given = json.loads(file.read(MAX_OVERRIDES_BYTES))
+        except (OSError, ValueError, RecursionError):
+            return ()
+        return tuple(str(each) for each in given) if isinstance(given, list) else ()
+
+    def record_overrides(self, given: Sequence[str]) -> None:
+        """Record them, once the run is created."""
+        write_atomically(self.root / OVERRIDES, json.dumps(list(given)) + "\n")
 
     @property
     def is_blank(self) -> bool:

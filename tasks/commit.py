@@ -169,7 +169,10 @@ def publish(stores: Stores, frozen: FrozenRevision, manifest: Manifest) -> None:
     commit, pending = stores.lineage.history.commit_hash(manifest.revision), frozen.pending
     judged = list(frozen.change.judged)
     found = alarms(manifest, earlier(stores.lineage.history.manifest, manifest))
-    publication = Publication(manifest, commit, frozen.entries, frozen.before, pending.episodes, judged, found)
+    held_out = [each for outcomes in pending.outcomes.values() for each in outcomes.kept]
+    publication = Publication(
+        manifest, commit, frozen.entries, frozen.before, pending.episodes, judged, found, held_out
+    )
     stores.publisher.submit(publication)
     if stores.artifacts is not None:
         stores.artifacts.submit(publication, pending.proposed)

@@ -72,6 +72,23 @@ def episodes_of(lineage: Lineage, revision: int, scratch: Path) -> list[Episode]
         return read_episodes(lineage.artifacts.materialise(revision, EPISODES, Path(directory) / EPISODES))
 
 
+def held_out_of(lineage: Lineage, revision: int, scratch: Path) -> list[HeldOutEpisode]:
+    """Held-out episodes that a revision keeps.
+
+    Raises:
+        CoevoError: they were dropped, or their artifact is damaged.
+    """
+    scratch.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=scratch) as directory:
+        files = lineage.artifacts.materialise(revision, HELD_OUT, Path(directory) / HELD_OUT)
+        table = pq.read_table(files / PARQUET)
+    told = table.select(list(HELD_OUT_COLUMNS)).to_pylist()
+    return [
+        HeldOutEpisode(row["panel"], episode, row["reason"], row["lessons"])
+        for episode, row in zip(table_to_episodes(table), told, strict=True)
+    ]
+
+
 def references_of(config: RunConfig, directory: Path | None) -> References:
     """References of a run, read from a committed artifact; none for None."""
     if config.bank is None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from coevo.flows.console import output
+from coevo.flows.console.options import JsonOption
 from coevo.flows.scaffold import new_package
 from coevo.flows.scaffold.templates import PARTS
 
@@ -15,19 +16,20 @@ NameArgument = Annotated[str, typer.Argument(help="Name of the new folder: lower
 
 
 @app.command()
-def environment(name: NameArgument) -> None:
+def environment(name: NameArgument, as_json: JsonOption = False) -> None:
     """Write the package of an environment: module, test and entry point.
 
     Example: coevo new environment my-lockers
     """
     files = new_package.new_environment(name, Path())
-    _say(files, f"coevo play {_reference(name)} --python-path {name}")
+    _say(files, f"coevo play {_reference(name)} --python-path {name}", as_json)
 
 
 @app.command()
 def part(
     name: NameArgument,
     kind: Annotated[str, typer.Option("--kind", help=f"Kind of the part: {', '.join(PARTS)}.")],
+    as_json: JsonOption = False,
 ) -> None:
     """Write the package of a part: module, test and entry point.
 
@@ -35,24 +37,25 @@ def part(
     """
     files = new_package.new_part(name, kind, Path())
     setting = f"{PARTS[kind].setting}.type={_reference(name)}"
-    _say(files, f"coevo run homerules-coevo-rl {setting} 'python_path=[{name}]' --dry-run")
+    _say(files, f"coevo run homerules-coevo-rl {setting} 'python_path=[{name}]' --dry-run", as_json)
 
 
 @app.command()
-def recipe(name: NameArgument) -> None:
+def recipe(name: NameArgument, as_json: JsonOption = False) -> None:
     """Write a folder with a recipe and its test.
 
     Example: coevo new recipe my-recipe
     """
-    _say(new_package.new_recipe(name, Path()), f"coevo run {name}/{name}.yaml --dry-run")
+    _say(new_package.new_recipe(name, Path()), f"coevo run {name}/{name}.yaml --dry-run", as_json)
 
 
 def _reference(name: str) -> str:
     return f"{name.replace('-', '_')}:{new_package.class_name(name)}"
 
 
-def _say(files: Sequence[Path], use: str) -> None:
-    for file in files:
-        output.line(str(file))
-    output.line(f"Test it with: python -m pytest {files[0].parent}")
-    output.line(f"Use it with: {use}")
+def _say(files: Sequence[Path], use: str, as_json: bool) -> None:
+    test = f"python -m pytest {files[0].parent}"
+    made = [str(file) for file in files]
+    output.result(
+        as_json, {"files": made, "test": test, "use": use}, *made, f"Test it with: {test}", f"Use it with: {use}"
+    )

@@ -56,6 +56,7 @@ def export(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, and revision; by default the last one.")],
     target: Annotated[Path, typer.Argument(metavar="DIR", help="New or empty directory.")],
     trust: TrustOption = None,
+    as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> None:
     """Write a revision for the tools of others: model or adapters, bank, skill file, model card.
@@ -69,7 +70,8 @@ def export(
 
     workspace = workspace_at(directory)
     trust_revision(workspace, run, trust)
-    output.line(f"Wrote {write(run, target, workspace)} to {target}.")
+    written = write(run, target, workspace)
+    output.result(as_json, {"revision": str(written), "directory": str(target)}, f"Wrote {written} to {target}.")
 
 
 @dataclass(frozen=True)

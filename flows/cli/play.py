@@ -12,6 +12,7 @@ import typer
 from coevo.configs.load.load import load_env
 from coevo.configs.rollout.rollout_config import MAX_TURNS
 from coevo.flows.console import output
+from coevo.flows.console.options import JsonOption
 from coevo.records.demonstration import Answer, Moment
 from coevo.utilities.errors import CoevoError, counted
 
@@ -42,6 +43,7 @@ def play(
         list[Path] | None, typer.Option("--python-path", metavar="FOLDER", help="Folder of your own modules.")
     ] = None,
     turns: Annotated[int, typer.Option(min=1, help="Maximum number of turns.")] = MAX_TURNS,
+    as_json: JsonOption = False,
 ) -> None:
     """Play one training task turn by turn, to its end or for --turns turns.
 
@@ -58,12 +60,21 @@ def play(
         made = make(config)
     with closing(made) as environment:
         try:
-            _episode(environment, agent, key(seed, "play"), turns)
+            played = _episode(environment, agent, key(seed, "play"), turns, output.line if not as_json else _nothing)
         except MissingPartError as error:
             raise CoevoError(f"--agent {agent}: {error}; or play with --agent random or human") from None
+    if as_json:
+        output.document(played)
 
 
-def _episode(environment: Any, agent: PlayableAgent, root: Any, turns: int) -> None:
+def _nothing(text: str) -> None:
+    """Print nothing of a turn: the document has all of them."""
+
+
+def _episode(
+    environment: Any, agent: PlayableAgent, root: Any, turns: int, tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """Play an episode, told line by line, and return it as JSON values."""
     from coevo.envs.failures import sound
     from coevo.tasks.play.turns import turn_by_turn
 
@@ -72,17 +83,21 @@ def _episode(environment: Any, agent: PlayableAgent, root: Any, turns: int) -> N
     choose = _agent(agent, environment, guide, root)
 
     def act(state: Any, moment: Moment) -> Answer:
-        output.line(f"observe   {moment.observation}")
+        tell(f"observe   {moment.observation}")
         answer = choose(state, moment)
-        output.line(f"act       {answer.action}" + (f"   ({answer.thought})" if answer.thought else ""))
+        tell(f"act       {answer.action}" + (f"   ({answer.thought})" if answer.thought else ""))
+        done.append({"observation": moment.observation, "action": answer.action, "thought": answer.thought})
         return answer
 
-    output.line(f"task      {task.instruction}")
+    done: list[dict[str, Any]] = []
+    tell(f"task      {task.instruction}")
     for turn in turn_by_turn(environment, task, guide, act, turns):
-        output.line(f"feedback  {turn.step.feedback}" + ("" if turn.step.valid else "   (not understood)"))
+        tell(f"feedback  {turn.step.feedback}" + ("" if turn.step.valid else "   (not understood)"))
+        done[-1] |= {"feedback": turn.step.feedback, "valid": turn.step.valid}
     cut = "" if turn.step.done else ", the limit of --turns"
     played = counted(len(turn.moment.history) + 1, "turn")
-    output.line(f"{'solved' if turn.step.success else 'not solved'} in {played}{cut}")
+    tell(f"{'solved' if turn.step.success else 'not solved'} in {played}{cut}")
+    return {"task": task.instruction, "success": bool(turn.step.success), "ended": bool(turn.step.done), "turns": done}
 
 
 def _agent(agent: PlayableAgent, environment: Any, guide: Any, root: Any) -> ChooseAction:

@@ -1,7 +1,7 @@
 """``coevo run`` and ``coevo resume``."""
 
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from coevo.configs.threads import with_threads
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, with_option_groups, workspace_at
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
+
+if TYPE_CHECKING:
+    from coevo.flows.start_run import RunEnd
 
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
 
@@ -61,11 +64,14 @@ def run(
     config = chosen_config(recipe, asdict(pairing), overrides or [], on)
     if dry_run:
         return _dry_run(config if on else with_threads(config), workspace_at(workspace), on, as_json)
-    if on is not None or as_json:
-        raise CoevoError(f"{'--on' if on is not None else '--json'} is for a dry run: add --dry-run, or leave it out")
+    if on is not None:
+        raise CoevoError("--on is for a dry run: add --dry-run, or leave it out")
     from coevo.flows.start_run import RunOptions, start_run
 
-    return start_run(config, workspace_at(workspace), name, RunOptions(alone=True)).code
+    place = workspace_at(workspace)
+    return _told(
+        start_run(config, place, name, RunOptions(alone=True, quiet=as_json, overrides=overrides or [])), place, as_json
+    )
 
 
 def resume(
@@ -78,6 +84,7 @@ def resume(
         float | None, typer.Option("--max-hours", min=0.01, help="Start no revision that would end later than this.")
     ] = None,
     trust: TrustOption = None,
+    as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> int:
     """Continue a run from its last revision.
@@ -94,8 +101,18 @@ def resume(
     confirm_run(workspace, run, workspace.existing(run).read_config(), trust)
     from coevo.flows.start_run import RunOptions, resume_run
 
-    how = RunOptions(alone=True, max_hours=max_hours, iterations=iterations, accept_change=accept_change)
-    return resume_run(run, workspace, how).code
+    how = RunOptions(alone=True, quiet=as_json, max_hours=max_hours, iterations=iterations, accept_change=accept_change)
+    return _told(resume_run(run, workspace, how), workspace, as_json)
+
+
+def _told(end: "RunEnd", workspace: Workspace, as_json: bool) -> int:
+    """Exit code of a run that ended; with ``--json`` its row of ``coevo runs --json`` is printed."""
+    if as_json:
+        from coevo.flows.console import output
+        from coevo.flows.history.run_summaries import run_row, run_summary
+
+        output.document(run_row(run_summary(workspace.existing(end.run), workspace)))
+    return end.code
 
 
 def _dry_run(config: RunConfig, workspace: Workspace, on: str | None, as_json: bool) -> int:

@@ -16,13 +16,14 @@ def ui(
     sample: Annotated[
         bool, typer.Option("--sample", help="Show a finished run that ships with coevo, in <workspace>/sample.")
     ] = False,
+    as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Print the addresses of the Prefect and MLflow pages.
 
     Starts their servers if they are not running. The sample has servers of its own. A link works once; the browser that
-    opened it keeps access. The MLflow page shows the newest environment's runs with recipe, seed and commit. Both pages
-    show runs whose process was killed as crashed from now on.
+    opened it keeps access. The MLflow page shows the newest environment's runs with success, bank size, seed, recipe.
+    Both pages show runs whose process was killed as crashed from now on.
 
     Example: coevo ui --open
     """
@@ -34,19 +35,25 @@ def ui(
 
     root = workspace_at(workspace).root
     if sample:
-        root = _sample(root)
+        root = _sample(root, as_json)
     with in_stage("starts the servers of Prefect and MLflow"), ThreadPoolExecutor() as starting:
         prefect, mlflow = starting.submit(prefect_pages, root), starting.submit(mlflow_pages, root)
-    for name, url in {"Prefect": prefect.result(), "MLflow": mlflow.result()}.items():
-        output.line(f"{name:8}{url}")
+    pages = {"Prefect": prefect.result(), "MLflow": mlflow.result()}
+    for name, url in pages.items():
         if open_pages:
             typer.launch(page_to(url, root, name.lower()) if LINK in url else url)
-    if LINK in prefect.result() + mlflow.result():
-        output.line(f"A link works once, within {OPEN_WITHIN / 60:.0f} minutes; this command prints new ones.")
-    output.line("A live page of one run: coevo watch RUN")
-    for line in (*name_crashed(Workspace(root)), *faults(run_summaries(Workspace(root)))):
-        output.line(line)
-    output.line(f"Stop them with: coevo down{f' --workspace {root}' if sample else ''}")
+    links = any(LINK in url for url in pages.values())
+    within = f"A link works once, within {OPEN_WITHIN / 60:.0f} minutes; this command prints new ones."
+    problems = [*name_crashed(Workspace(root)), *faults(run_summaries(Workspace(root)))]
+    output.result(
+        as_json,
+        {"prefect": pages["Prefect"], "mlflow": pages["MLflow"], "workspace": str(root), "problems": problems},
+        *(f"{name:8}{url}" for name, url in pages.items()),
+        *([within] if links else []),
+        "A live page of one run: coevo watch RUN",
+        *problems,
+        f"Stop them with: coevo down{f' --workspace {root}' if sample else ''}",
+    )
 
 
 def watch(
@@ -81,7 +88,7 @@ def watch(
         typer.launch(page_to(link, workspace.root, "watch"))
 
 
-def _sample(root: Path) -> Path:
+def _sample(root: Path, as_json: bool) -> Path:
     """Workspace of the sample, published to its pages."""
     from coevo.flows.sample import RUN
     from coevo.flows.sample.open_sample import open_sample
@@ -89,12 +96,13 @@ def _sample(root: Path) -> Path:
 
     with in_stage("unpacks the sample and publishes it"):
         found = open_sample(root).root
-    output.line(f"Its run: coevo log {RUN} --workspace {found}, also report, bank log, bank show, bank why")
-    output.line("The sample has no weights: it can be inspected, not resumed.")
+    if not as_json:
+        output.line(f"Its run: coevo log {RUN} --workspace {found}, also report, bank log, bank show, bank why")
+        output.line("The sample has no weights: it can be inspected, not resumed.")
     return found
 
 
-def down(workspace: WorkspaceOption = None) -> None:
+def down(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Stop the servers of the workspace.
 
     Example: coevo down
@@ -105,7 +113,8 @@ def down(workspace: WorkspaceOption = None) -> None:
     root = workspace_at(workspace).root
     with in_stage("stops the servers"):
         stopped = stop(root)
-    output.line(f"Stopped {' and '.join(stopped)}." if stopped else f"No server of {root} was running.")
+    said = f"Stopped {' and '.join(stopped)}." if stopped else f"No server of {root} was running."
+    output.result(as_json, {"workspace": str(root), "stopped": list(stopped)}, said)
 
 
 COMMANDS = (ui, watch, down)

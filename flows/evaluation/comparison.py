@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from coevo.configs.load.load import load_recipe
 from coevo.flows.evaluation.comparison_side import Evaluated, Side, side
 from coevo.flows.history.revision_reference import Reference, reading
-from coevo.lineage.revision.code_version import flat
+from coevo.lineage.revision.code_version import differing, flat
 from coevo.lineage.workspace import Workspace
 from coevo.records.intervals import Interval, paired
 from coevo.tasks.cost import KINDS
@@ -23,7 +23,6 @@ END = "end"
 """Comparison of the revisions that stand for the sides, whatever their cost."""
 NEAR = 0.05
 """Largest difference of two costs that are called equal, as a share of the greater one."""
-_ABSENT = object()
 Play = Callable[[str], "Sequence[Evaluation]"]
 """Evaluates ``RUN@N`` on the panels of its run."""
 CURVES = ("run", "revision", "panel", "success", "reward", "episodes", "tokens", "seconds")
@@ -189,8 +188,7 @@ def settings_beside(name: str, config: Mapping[str, Any], recipe: str) -> dict[s
     """
     sides = {name: flat(config), recipe: flat(load_recipe(recipe).model_dump(mode="json"))}
     ours, theirs = sides.values()
-    keys = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key, _ABSENT) != theirs.get(key, _ABSENT))
-    return {key: {name: found[key] for name, found in sides.items() if key in found} for key in keys}
+    return {key: {name: found[key] for name, found in sides.items() if key in found} for key in differing(ours, theirs)}
 
 
 def _priced(row: dict[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-WIDTH, LEFT, RIGHT, TOP = 960, 56, 150, 22
-"""Size of a figure in user units: full width, and space for labels left, right and above."""
+from coevo.records.intervals import Interval
+
+WIDTH, LEFT, RIGHT, TOP, BELOW = 960, 56, 170, 22, 44
+"""Size of a figure in user units: full width, and space for labels left, right, above and below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,16 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A measured value in a figure."""
+    """A measured value in a figure, and its interval with the positions of both ends, if it has one."""
 
     x: float
     y: float
     value: float
     title: str
+    revision: int = 0
+    interval: Interval | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +92,7 @@ def upwards(values: Iterable[float], height: float, *, include: Sequence[float] 
     """Vertical scale with the least value at the bottom and the greatest at the top."""
     every = [*values, *include] or [0.0, 1.0]
     low, high = min(every), max(every)
-    return Scale(low, high if high > low else low + 1, height - 28, TOP)
+    return Scale(low, high if high > low else low + 1, height - BELOW, TOP)
 
 
 def line(points: Sequence[tuple[float, float]]) -> str:

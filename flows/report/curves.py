@@ -1,15 +1,18 @@
 """Figures over revisions: success and reward by panel, distribution of advantages, seconds per stage."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from coevo.flows.history.history import predecessor, trail
 from coevo.flows.report.charts import Curve, Mark, Plot, Scale, across, area, line, upwards
+from coevo.flows.report.outcomes import bracket, success_of
 from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks.cost import stages
 
-HEIGHT = 300
+HEIGHT = 316
+MAX_WHISKERS = 60
+"""Most training batches whose intervals are drawn."""
 MAX_LAYERS = 7
 """Stages with a layer of their own; the others share one."""
 SUCCESS = "agent/success/"
@@ -45,7 +48,27 @@ def panels(history: Sequence[Manifest]) -> list[str]:
 def by_panel(history: Sequence[Manifest], what: str) -> Plot | None:
     """``success`` or ``reward`` by panel; None if no revision has it."""
     series = {panel: _metric(f"agent/{what}/{panel}") for panel in panels(history)}
-    return _plot(history, series, (0, 1) if what == "success" else ())
+    plot = _plot(history, series, (0, 1) if what == "success" else ())
+    return with_intervals(plot, history) if plot is not None and what == "success" else plot
+
+
+def with_intervals(plot: Plot, history: Sequence[Manifest]) -> Plot:
+    """Success with the interval of each mark that has one; with many marks, only of those of held-out panels."""
+    return replace(plot, curves=tuple(_with_intervals(curve, plot, history) for curve in plot.curves))
+
+
+def _with_intervals(curve: Curve, plot: Plot, history: Sequence[Manifest]) -> Curve:
+    if curve.name == "train" and len(curve.marks) > MAX_WHISKERS:
+        return curve
+    return replace(curve, marks=tuple(_with_interval(mark, curve.name, plot, history) for mark in curve.marks))
+
+
+def _with_interval(mark: Mark, panel: str, plot: Plot, history: Sequence[Manifest]) -> Mark:
+    found = success_of(history[mark.revision], panel)
+    if found is None:
+        return mark
+    title = f"{mark.title} {bracket(found)}"
+    return replace(mark, title=title, interval=found, low=plot.y.at(found.low), high=plot.y.at(found.high))
 
 
 def internalization(history: Sequence[Manifest]) -> Plot | None:
@@ -132,7 +155,7 @@ def _curve(name: str, values: dict[int, float], history: Sequence[Manifest], x: 
         if revision not in led and (before := _measured_before(revision, values, history)) is not None
     ]
     marks = [
-        Mark(*points[revision], value, f"{name}, revision {revision}: {value:.4g}")
+        Mark(*points[revision], value, f"{name}, revision {revision}: {value:.4g}", revision)
         for revision, value in values.items()
     ]
     return Curve(name, (line(on_trail),) if len(on_trail) > 1 else (), tuple(aside), tuple(marks))

@@ -11,6 +11,7 @@ from coevo.flows.history.run_summaries import run_summary
 from coevo.flows.history.verdicts import latest_credits, ruling_row, verdict_row
 from coevo.flows.report.graph import Offshoot, offshoots
 from coevo.flows.report.lives import COLUMNS, Life, extremes, lives
+from coevo.flows.report.outcomes import held_out_rows, panel_descriptions
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import RunStatus
 from coevo.lineage.workspace import Workspace
@@ -58,6 +59,10 @@ class ReportData:
         rulings: outcomes of edit operations, oldest first.
         credits: latest measurement of each entry by leaving it out, by id.
         gone: revisions whose episodes were dropped, so that uses in them are unknown.
+        evaluated: the last evaluated revision; None without one.
+        held_out: rows of the held-out episodes that it keeps.
+        about: description of each panel.
+        overrides: settings that were given beside the recipe, as they were written.
     """
 
     name: str
@@ -78,6 +83,10 @@ class ReportData:
     rulings: Sequence["Ruling"]
     credits: Mapping[str, Mapping[str, Any]]
     gone: Sequence[int]
+    evaluated: int | None
+    held_out: Sequence[Mapping[str, Any]]
+    about: Mapping[str, str]
+    overrides: Sequence[str]
 
 
 def facts(opened: Reading, workspace: Workspace) -> ReportData:
@@ -90,6 +99,7 @@ def facts(opened: Reading, workspace: Workspace) -> ReportData:
     found, retrievals, judged, rulings = _of_bank(opened)
     highest, lowest = extremes(found, TOP)
     stories = _stories(opened, [*highest, *lowest], judged, rulings)
+    evaluated, held_out = held_out_rows(opened)
     return ReportData(
         name=opened.name,
         status=run_summary(opened.paths, workspace).status,
@@ -109,6 +119,10 @@ def facts(opened: Reading, workspace: Workspace) -> ReportData:
         rulings=rulings,
         credits=_credits(opened),
         gone=opened.episodes_gone(),
+        evaluated=evaluated,
+        held_out=held_out,
+        about=panel_descriptions(opened.manifest.state["config"]["env"]["type"]),
+        overrides=opened.paths.overrides,
     )
 
 

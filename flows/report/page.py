@@ -14,6 +14,7 @@ from coevo.flows.console.output import plain
 from coevo.flows.report.curves import by_panel, durations, internalization, spread
 from coevo.flows.report.facts import ReportData
 from coevo.flows.report.graph import graph
+from coevo.flows.report.outcomes import by_kind, by_reason, changed_settings, origin, start_and_end
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -53,8 +54,8 @@ ENTRY_COLUMNS = (
 EXPENSE_COLUMNS = ("part", "episodes", "questions", "tokens", "money", "seconds", "in equal")
 __all__ = ["EXPENSE_COLUMNS", "MAX_TABLE_ROWS", "RULING_COLUMNS", "VERDICT_COLUMNS"]
 ReportRow = dict[str, Any]
-MOST_LIVES, ROW, ABOVE = 120, 9, 8
-LABEL = 200
+MOST_LIVES, ROW, ABOVE = 120, 14, 10
+LABEL = 260
 """Space beside the lines for the entries' text."""
 BINS = 120
 """Most columns for the uses of an entry."""
@@ -138,6 +139,11 @@ def _tables(facts: ReportData) -> dict[str, Any]:
     return {
         "most": MAX_TABLE_ROWS,
         "headline": headline(facts),
+        "origin": origin(facts.manifests, facts.commits[-1], facts.overrides),
+        "ends": start_and_end(facts.manifests, panels(facts.manifests), facts.about),
+        "kinds": by_kind(facts.held_out),
+        "reasons": by_reason(facts.held_out),
+        "changed": changed_settings(facts.manifests[-1]),
         "revisions": revision_rows(facts),
         "entries": entry_rows(facts),
         "retrievals": (("retrievals", "entries"), retrieval_rows(facts)),

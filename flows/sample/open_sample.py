@@ -22,6 +22,7 @@ from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.tasks.publish.catchup import finish, tracker_of, unpublished
 from coevo.tasks.publish.prefect import artifacts_of
+from coevo.tasks.publish.reporter import Silent
 
 NAMED = ("PREFECT_API_URL", "MLFLOW_TRACKING_URI")
 """Variables that name servers of real runs, which the sample must not use."""
@@ -73,7 +74,8 @@ def show(run: str, workspace: str) -> None:
         artifacts_of(run, config.iterations, config.recipe, reporter.warn) as artifacts,
     ):
         assert artifacts is not None
-        for made in unpublished(cursor, lineage, bank, reporter, paths.scratch):
+        # Silent: of its held-out episodes, the sample has those of the last revision alone.
+        for made in unpublished(cursor, lineage, bank, Silent(), paths.scratch):
             tracker.publish(made)
             said = [each for each in judged if each.verdict.revision == made.revision]
             artifacts.submit(replace(made, judged=said))

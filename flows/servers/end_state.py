@@ -22,6 +22,7 @@ from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.cost import time_line, wall_seconds
 from coevo.tasks.publish.catchup import tracker_of
+from coevo.tasks.publish.prefect import FLOWS
 from coevo.utilities.errors import CoevoError
 
 IN_ORDER = ("Finished", "Waiting", "Stopped")
@@ -32,7 +33,6 @@ NAME = "coevo: mark dead runs Crashed"
 SILENCE = timedelta(seconds=120)
 """Time without heartbeats after which a run counts as dead: four heartbeats, since a busy machine sends some late."""
 ENDS = ("Completed", "Failed", "Cancelled", "Crashed", *IN_ORDER)
-FLOWS = ("session", "coevolve")
 
 
 def name_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:

@@ -192,7 +192,12 @@ def play(workspace: Workspace, paths: RunPaths, reporter: Log, iterations: int, 
     lengthen(paths, goal)
     with reporting_to(reporter):
         reached = coevolve.with_options(flow_run_name=paths.name)(
-            paths.name, str(workspace.root), iterations, max_hours, unattended=True
+            paths.name,
+            str(workspace.root),
+            iterations,
+            max_hours,
+            unattended=True,
+            settings=config.model_dump(mode="json"),
         )
     start = 0 if before is None else before.revision
     return Account(paths.name, history_of(workspace, paths), start, reached)

@@ -126,6 +126,13 @@ def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     return dict(_flat(settings, ""))
 
 
+def differing(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """Dotted keys, in order, with another value on either side, or on one side alone."""
+    return sorted(
+        key for key in ours.keys() | theirs.keys() if key not in ours or key not in theirs or ours[key] != theirs[key]
+    )
+
+
 def _version(package: str) -> str:
     try:
         found = distribution(package)

@@ -24,7 +24,7 @@ from coevo.memory.bank.repair_tables import Donor, find_mend, related
 from coevo.memory.bank.repair_tables import place as put
 from coevo.memory.bank.table_check import TableFault, faults, stale
 from coevo.tasks.publish.catchup import entries_at, finish
-from coevo.tasks.publish.mlflow.publication import Publication, figures
+from coevo.tasks.publish.mlflow.publication import Publication, points
 from coevo.tasks.publish.mlflow.run_names import is_right, other_names
 from coevo.tasks.publish.mlflow.tracker import Tracker
 from coevo.tasks.publish.mlflow.tracking_store import TrackingError, TrackingStore, client, database_of, translated
@@ -183,7 +183,7 @@ def cursor_of(paths: RunPaths) -> int | None:
 
 def gaps(published: Published, revisions: Sequence[Revision]) -> dict[int, list[str]]:
     """Names of the metrics that MLflow lacks, by revision; complete revisions are omitted."""
-    missing = {r.number: [n for n in figures(r.manifest) if n not in published.points.get(r.number, {})]
+    missing = {r.number: [n for n in points(r.manifest) if n not in published.points.get(r.number, {})]
                for r in revisions}  # fmt: skip
     return {number: names for number, names in missing.items() if names}
 
@@ -259,9 +259,9 @@ def _check_tags(published: Published, revisions: Sequence[Revision], last: int, 
 
 
 def _wrong(published: Published, revision: Revision) -> list[str]:
-    expected, timestamp = figures(revision.manifest), revision.manifest.observed["timestamp"]
+    expected, timestamp = points(revision.manifest), revision.manifest.observed["timestamp"]
     found = published.points.get(revision.number, {})
-    return [name for name, points in found.items() if list(points) != [(expected.get(name), timestamp)]]
+    return [name for name, values in found.items() if list(values) != [(expected.get(name), timestamp)]]
 
 
 def _some(names: Sequence[str]) -> str:

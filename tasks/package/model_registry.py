@@ -17,6 +17,7 @@ from typing import Any
 from coevo.lineage.packages import Packages
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.signature import ARTIFACT, example, signature
+from coevo.tasks.publish.mlflow.page_tables import BANK, KIND
 from coevo.tasks.publish.mlflow.tracker import Placement
 from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, check_location, reached
 from coevo.utilities.errors import CoevoError
@@ -101,7 +102,8 @@ def register(
     with TemporaryDirectory(dir=above) as scratch, reached(store, "does not take the model") as registry:
         directory = Path(scratch) / "model"
         save(package, directory)
-        name = re.sub(r"[^\w-]", "-", package.origin.name)
+        # Beside evaluated revisions, which are models of the same experiment: RUN-r20.
+        name = re.sub(r"[^\w-]", "-", f"{package.origin.name.replace('@', '-r')}-package")
         logged = _logged(registry, name, placement, {**tags, MODEL: model})
         registry.log_model_artifacts(logged.model_id, str(directory))
         registry.finalize_logged_model(logged.model_id, "READY")
@@ -109,7 +111,10 @@ def register(
         # MLflow would look up ``models:/<id>``, and models without a run, in the default store instead of this one.
         linked = None if placement.run is None else logged.model_id
         where = logged.artifact_location
-        made = registry.create_model_version(model, where, placement.run, dict(tags), model_id=linked)
+        about = f"Policy and bank of {package.origin.name} as one model; `coevo serve {model}/VERSION` answers with it."
+        made = registry.create_model_version(
+            model, where, placement.run, dict(tags), model_id=linked, description=about
+        )
         return Registered(model, int(made.version))
 
 
@@ -138,11 +143,15 @@ def find(store: TrackingStore, text: str) -> Registered:
         model = found["model"]
         versions = {int(each.version) for each in registry.search_model_versions(f"name='{model}'")}
         if not versions:
-            known = ", ".join(sorted(each.name for each in registry.search_registered_models())) or "none"
+            packages = [each for each in registry.search_registered_models() if each.tags.get(KIND) != BANK]
+            known = ", ".join(sorted(each.name for each in packages)) or "none"
             raise CoevoError(
                 f"model {model!r} is not registered: registered are {known}; `coevo package` registers one"
             )
-        aliases = {name: int(number) for name, number in registry.get_registered_model(model).aliases.items()}
+        there = registry.get_registered_model(model)
+        if there.tags.get(KIND) == BANK:
+            raise CoevoError(f"model {model!r} holds the bank of a run, no package: `coevo package` registers one")
+        aliases = {name: int(number) for name, number in there.aliases.items()}
     number = int(found["version"]) if found["version"] else aliases.get(found["alias"])
     if number is None:
         has = ", ".join(sorted(aliases)) or "none; `coevo promote` makes a champion"
@@ -198,7 +207,9 @@ def _make(registry: Any, model: str) -> None:
 
     if not _exists(registry, model):
         try:
-            registry.create_registered_model(model)
+            registry.create_registered_model(
+                model, description="Packages of coevo, policy and bank together; the alias champion is what is served."
+            )
         except MlflowException:
             if not _exists(registry, model):  # another process may have made it meanwhile
                 raise

@@ -34,6 +34,10 @@ UNREAD = ("bank/writer/rejected_not_json", "bank/writer/rejected_not_words")
 """Metrics that count answers of which nothing can be read."""
 CUT = "bank/writer/rejected_cut"
 """Metric that counts items, or whole answers, that end at the limit of tokens."""
+IDLE = ("the writer has proposed nothing", "the bank has taken nothing")
+"""Beginnings of the alarms of a writer that is idle."""
+FELL = "success in "
+"""Beginning of the alarm that success fell."""
 MODEL = "bank/writer/unanswered and rejected, bank.writer.model"
 SILENT = 3
 """Number of iterations in a row in which no prompt shows an entry of the bank, from which on that is an alarm."""
@@ -129,7 +133,7 @@ def _in_panel(manifest: Manifest, since: Manifest, name: str, panels: int) -> It
 
 
 def _fell(where: str, old: float, new: float, since: Manifest) -> str:
-    return f"success in {where[:NAME]} fell beyond noise: {old:.2f} to {new:.2f} since r{since.revision}"
+    return f"{FELL}{where[:NAME]} fell beyond noise: {old:.2f} to {new:.2f} since r{since.revision}"
 
 
 def training_rate(manifest: Manifest) -> Rate | None:
@@ -218,8 +222,8 @@ def _idle(manifest: Manifest) -> Iterator[str]:
     if max(unwritten, untaken) < limit or manifest.metrics.get("agent/success/train", 0.0) >= SOLVED:
         return
     if unwritten >= limit:
-        yield f"the writer has proposed nothing in {unwritten:.0f} firings"
+        yield f"{IDLE[0]} in {unwritten:.0f} firings"
         yield f"remedy: {MODEL if _writes(manifest).startswith('model-') else RULE}"
     else:
-        yield f"the bank has taken nothing in {untaken:.0f} firings"
+        yield f"{IDLE[1]} in {untaken:.0f} firings"
         yield "remedy: bank.admission, or another bank.writer"

@@ -19,12 +19,13 @@ from coevo.models.policy.decoder import Decoder
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.tasks.cost import wall_seconds
+from coevo.tasks.pending_revision import HeldOutEpisode
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.mlflow.tracker import Tracker
 from coevo.tasks.publish.mlflow.tracking_store import TrackingError, tracking_store
 from coevo.tasks.publish.publisher import Publisher
 from coevo.tasks.publish.reporter import Reporter
-from coevo.tasks.revision_artifacts import episodes_of
+from coevo.tasks.revision_artifacts import episodes_of, held_out_of
 from coevo.utilities.errors import CoevoError
 
 
@@ -97,6 +98,9 @@ def unpublished(
         if held and publication.evaluated and "episodes" in manifest.artifacts:
             played = episodes_at(lineage, manifest.revision, reporter, scratch)
             publication = replace(publication, episodes=played)
+        if held and manifest.state["outcomes"] and "held_out" in manifest.artifacts:
+            evaluated = held_out_at(lineage, manifest.revision, reporter, scratch)
+            publication = replace(publication, held_out=evaluated)
         yield publication
         before = entries
 
@@ -116,6 +120,15 @@ def episodes_at(lineage: Lineage, revision: int, reporter: Reporter, scratch: Pa
         return episodes_of(lineage, revision, scratch)
     except CoevoError as error:
         reporter.warn(f"revision {revision} is published without its episodes: {error}")
+        return []
+
+
+def held_out_at(lineage: Lineage, revision: int, reporter: Reporter, scratch: Path) -> list[HeldOutEpisode]:
+    """Held-out episodes of a committed revision; empty, with a warning, if their artifact is damaged."""
+    try:
+        return held_out_of(lineage, revision, scratch)
+    except CoevoError as error:
+        reporter.warn(f"revision {revision} is published without its held-out episodes: {error}")
         return []
 
 

@@ -1,4 +1,4 @@
-"""Prefect's pages of a run: tags, a log line and an artifact per revision, their list, proposals, and progress.
+"""Prefect's pages of a run: tags, a log line and an artifact per revision, their list, proposals, progress, and alarms.
 
 A separate thread creates them from copies of committed data: nothing waits for them, and a failure is a warning. The
 same thread prunes the server's task runs.
@@ -10,6 +10,9 @@ concurrency slots, which makes it 1.5 times as long. Log lines are sent by reque
 Prefect lists artifacts by their random ids, for a flow run as on the page *Artifacts*; only the page of one key lists
 them by time. Revisions are therefore versions of one key, ``RUN-revision``. They do not belong to the flow run, whose
 tab *Artifacts* shows their list, ``RUN-history``: it links them in order.
+
+Alarms are log lines and, of the kinds in ``AUTOMATIONS``, events. Each has an automation on the server without an
+action, to which a user adds one (a notification, for example); coevo leaves it as it then is.
 """
 
 import re
@@ -18,16 +21,21 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from datetime import UTC, datetime
-from logging import INFO
+from datetime import UTC, datetime, timedelta
+from logging import INFO, WARNING
+from typing import Any
 from uuid import UUID
 
 from httpx import HTTPStatusError, TransportError
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import ArtifactCreate, ArtifactUpdate, LogCreate
 from prefect.context import FlowRunContext
+from prefect.events import Event, EventTrigger, RelatedResource, Resource
+from prefect.events.actions import DoNothing
+from prefect.events.schemas.automations import AutomationCore, Posture
 
 from coevo.memory.admission.pending_admission import Pending
+from coevo.tasks.publish.alarms import FELL, IDLE
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.proposal_page import proposal_page
 from coevo.tasks.publish.reporter import headline
@@ -35,6 +43,15 @@ from coevo.tasks.publish.revision_page import page
 
 LOGGER = "prefect.flow_runs"
 """Name of Prefect's logger of flow runs."""
+IDLE_WRITER, FALL = "coevo.alarm.idle-writer", "coevo.alarm.success-fell"
+AUTOMATIONS = {
+    "coevo: a writer is idle": (IDLE_WRITER, "Its firings have changed nothing in the bank for a while."),
+    "coevo: a run waits for approval": ("prefect.flow-run.Waiting", "`coevo approve --list` shows what for."),
+    "coevo: success fell beyond noise": (FALL, "`coevo explain RUN` says why, `coevo rollback` goes back."),
+}
+"""Event and description of each automation, by its name."""
+FLOWS = ("session", "coevolve")
+"""Flows whose last state has the status of a run."""
 
 
 class FlowPages:
@@ -82,11 +99,14 @@ class FlowPages:
     def _tag(self, recipe: str) -> None:
         with self._warning("no tags"):
             tag(self._run, recipe)
+            ensure_automations()
 
     def _make(self, publication: Publication, proposed: Pending | None) -> None:
         name = f"{self._run}@{publication.revision}"
         with self._warning(f"no artifact of revision {publication.revision}"), get_client(sync_client=True) as client:
-            client.create_logs([self._line(publication)])
+            client.create_logs([self._line(publication), *self._alarms(publication)])
+            if events := list(self._events(publication)):
+                client.request("POST", "/events", json=events)
             made = client.create_artifact(self._artifact("revision", page(self._run, publication), name, None))
             if proposed is not None:
                 asked = proposal_page(name, proposed, publication.entries or (), publication.episodes)
@@ -103,6 +123,23 @@ class FlowPages:
             if not self._failed_to_prune:
                 self._warn(f"Prefect keeps old task runs, its database grows: {error}; tried again with each revision")
             self._failed_to_prune = True
+
+    def _alarms(self, publication: Publication) -> Iterator[LogCreate]:
+        when = datetime.fromtimestamp(publication.timestamp / 1000, UTC)
+        for alarm in publication.alarms:
+            yield LogCreate(name=LOGGER, level=WARNING, message=alarm, timestamp=when, flow_run_id=self._flow_run)
+
+    def _events(self, publication: Publication) -> Iterator[dict[str, Any]]:
+        """Events of the alarms that automations react to, at most one of each kind."""
+        lines = {name: alarm for alarm in reversed(publication.alarms) if (name := event_of(alarm)) is not None}
+        for name, alarm in lines.items():
+            resource = {"prefect.resource.id": f"coevo.run.{self._run}", "prefect.resource.name": self._run}
+            flow_run = RelatedResource(
+                {"prefect.resource.id": f"prefect.flow-run.{self._flow_run}", "prefect.resource.role": "flow-run"}
+            )
+            said = {"message": alarm, "revision": publication.revision}
+            made = Event(event=name, resource=Resource(resource), related=[flow_run], payload=said)
+            yield made.model_dump(mode="json")
 
     def _line(self, publication: Publication) -> LogCreate:
         when = datetime.fromtimestamp(publication.timestamp / 1000, UTC)
@@ -153,6 +190,27 @@ def artifacts_of(
         yield artifacts
     finally:
         artifacts.close()
+
+
+def event_of(alarm: str) -> str | None:
+    """Event of an alarm's line; None where no automation reacts to it."""
+    if alarm.startswith(IDLE):
+        return IDLE_WRITER
+    return FALL if alarm.startswith(FELL) else None
+
+
+def ensure_automations() -> None:
+    """Create the automations of alarms that the server lacks; those that it has stay as their user left them."""
+    with get_client(sync_client=True) as client:
+        for name, (event, about) in AUTOMATIONS.items():
+            if not client.read_automations_by_name(name):
+                of_runs = {"prefect.resource.name": list(FLOWS), "prefect.resource.role": "flow"}
+                related = of_runs if event.startswith("prefect.") else {}
+                trigger = EventTrigger(
+                    expect={event}, match_related=related, posture=Posture.Reactive, threshold=1, within=timedelta(0)
+                )
+                made = AutomationCore(name=name, description=about, trigger=trigger, actions=[DoNothing()])
+                client.create_automation(made)
 
 
 def tag(run: str, recipe: str) -> None:

@@ -15,7 +15,7 @@ from coevo.flows.sample import RUN
 from coevo.flows.servers.browser_links import mlflow_pages
 from coevo.tasks.publish.mlflow.traces import sample, trace_id
 from coevo.tasks.publish.reporter import headline
-from coevo.tasks.revision_artifacts import episodes_of
+from coevo.tasks.revision_artifacts import held_out_of
 
 pytestmark = pytest.mark.full
 
@@ -36,7 +36,7 @@ def last(shown, run, name):
 
 def test_the_experiment_opens_with_recipe_seed_and_commit(page, shown):
     page.goto(mlflow_pages(shown.workspace.root))
-    expect(page.get_by_role("button", name="Recipe, seed, commit")).to_be_visible()
+    expect(page.get_by_role("button", name="Success, bank, seed, recipe")).to_be_visible()
     expect(page.get_by_text(RUN, exact=True)).to_be_visible()
 
 
@@ -67,10 +67,11 @@ def admitted(state):
 
 def test_an_episode_is_a_trace_of_what_was_retrieved_generated_and_answered(page, shown):
     with reading(RUN, shown.workspace) as opened:
-        played = episodes_of(opened.lineage, opened.manifest.revision, opened.paths.scratch)
-        episode = next(one for one in sample(played) if one.success and one.turns[0].retrieved)
+        played = held_out_of(opened.lineage, opened.manifest.revision, opened.paths.scratch)
+        each = next(one for one in sample(played) if one.episode.success and one.episode.turns[0].retrieved)
+        episode = each.episode
         known = {entry.id: entry.strategy for entry in opened.bank().entries()}
-    page.goto(shown.enter_mlflow(page) + shown.of_trace(trace_id(shown.runs[RUN], episode)))
+    page.goto(shown.enter_mlflow(page) + shown.of_trace(trace_id(shown.runs[RUN], each)))
     for number in range(1, len(episode.turns) + 1):
         for part in ("retrieve", "generate", "step"):
             expect(page.get_by_text(f"{part} {number}", exact=True).first).to_be_visible()

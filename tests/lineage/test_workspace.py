@@ -105,6 +105,16 @@ def test_a_name_is_given_once(workspace, config):
     assert [run.name for run in workspace.runs()] == ["same"]
 
 
+def test_a_run_records_what_was_given_beside_its_recipe_and_reads_nothing_else(workspace, config):
+    paths = workspace.create("given", config)
+    assert paths.overrides == ()
+    paths.record_overrides(["seed=3", "bank.every=2"])
+    assert workspace.existing("given").overrides == ("seed=3", "bank.every=2")
+    for damaged in (b"", b"{}", b"\xff", b"[" * 100_000, b'"a"'):
+        (paths.root / "overrides.json").write_bytes(damaged)
+        assert paths.overrides == ()
+
+
 def test_a_missing_run_names_those_there_are(workspace, config):
     with pytest.raises(CoevoError, match=r"No run 'b'\. There are none yet: start one with `coevo run` \(/.*\)"):
         workspace.existing("b")

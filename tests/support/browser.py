@@ -3,6 +3,7 @@
 import re
 import shutil
 from contextlib import contextmanager
+from pathlib import Path
 
 from playwright.sync_api import expect, sync_playwright
 
@@ -46,6 +47,18 @@ def row(page, name):
     found = page.locator(f"xpath=//tr[*[1][normalize-space()='{name}']]").first
     found.wait_for()
     return [" ".join(text.split()) for text in found.locator("xpath=*[position()>1]").all_inner_texts()]
+
+
+AXE = Path(__file__).with_name("axe") / "axe.min.js"
+"""axe-core 4.11.0 as npm has it, under the Mozilla Public License 2.0 beside it."""
+LEVEL_AA = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+def findings(page):
+    """Violations that axe-core finds on a page, each with its rule and the first element."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))  # not as a script of the page, whose policy allows its own alone
+    found = page.evaluate("tags => axe.run(document, {runOnly: tags})", LEVEL_AA)
+    return [(each["id"], each["help"], each["nodes"][0]["html"][:200]) for each in found["violations"]]
 
 
 COMPARED = """name => {

@@ -14,7 +14,7 @@ from support.prefect_client import secret
 
 from coevo.tasks.pending_revision import PendingRevision
 from coevo.tasks.publish.reporter import counting, in_stage, reporting_to
-from coevo.tasks.stage import recording, stage, untracked
+from coevo.tasks.stage import grouping, recording, stage, untracked
 
 
 @stage("double")
@@ -167,6 +167,39 @@ def test_within_a_flow_it_is_a_task_that_hands_over_the_very_objects(prefect_url
 
 
 @pytest.mark.full
+def test_a_group_is_one_task_above_its_stages_without_seconds_of_its_own(prefect_url):
+    seconds, session = {}, SimpleNamespace(pending=PendingRevision(revision=3))
+
+    @stage("rollout")
+    def rollout(session):
+        return session.pending.revision
+
+    @grouping("iteration")
+    def iterate(session, more):
+        with double.beside(more):
+            return rollout(session)
+
+    @flow(name="groups")
+    def run():
+        with recording(seconds):
+            return [iterate(session, 4), iterate(session, 5)]
+
+    assert iterate(session, 4) == 3, "outside of a flow it is its function"
+    with client_of(prefect_url):
+        state = run(return_state=True)
+    assert state.is_completed()
+    assert set(seconds) == {"rollout", "double"}
+    flow_run = state.state_details.flow_run_id
+    assert task_runs(prefect_url, flow_run, 6) == ["double"] * 2 + ["r3 iteration"] * 2 + ["r3 rollout"] * 2
+    found = {each["id"]: each for each in stored_runs(prefect_url, flow_run)}
+    above = {
+        each["name"]: [found[one["id"]]["name"] for one in each["task_inputs"].get("__parents__", [])]
+        for each in found.values()
+    }
+    assert above == {"r3 iteration": [], "r3 rollout": ["r3 iteration"], "double": ["r3 iteration"]}
+
+
+@pytest.mark.full
 def test_orchestrating_a_batch_of_episodes_costs_milliseconds(prefect_url):
     """Walked through by Prefect, this batch costs about 0.65 s a call."""
     episodes = batch(16, 8, 4)
@@ -206,14 +239,19 @@ def test_an_exception_reaches_the_caller_and_retries_call_again(prefect_url):
             run(9)
 
 
-def task_runs(url, flow_run, expected, seconds=20):
-    """Names of the completed task runs that the server knows, sorted; it receives them in the background."""
+def stored_runs(url, flow_run):
+    """Task runs of a flow run, as far as the server has received them."""
     import httpx
 
+    body = {"task_runs": {"flow_run_id": {"any_": [str(flow_run)]}}}
+    return httpx.post(f"{url}/task_runs/filter", json=body, timeout=30, auth=secret()).json()
+
+
+def task_runs(url, flow_run, expected, seconds=20):
+    """Names of the completed task runs that the server knows, sorted; it receives them in the background."""
     give_up = time.monotonic() + seconds
     while True:
-        body = {"task_runs": {"flow_run_id": {"any_": [str(flow_run)]}}}
-        found = httpx.post(f"{url}/task_runs/filter", json=body, timeout=30, auth=secret()).json()
+        found = stored_runs(url, flow_run)
         names = sorted(run["name"] for run in found if run["state_type"] == "COMPLETED")
         if len(names) >= expected or time.monotonic() > give_up:
             return names

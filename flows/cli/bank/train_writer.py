@@ -8,6 +8,7 @@ import typer
 
 from coevo.flows.cli.run import Overrides
 from coevo.flows.console import output
+from coevo.flows.console.options import JsonOption
 from coevo.flows.console.output import console
 from coevo.utilities.errors import CoevoError
 
@@ -18,6 +19,7 @@ def train_writer(
     overrides: Overrides = None,
     steps: Annotated[int, typer.Option(min=1, max=100_000, help="Optimizer steps.")] = 500,
     tasks: Annotated[int, typer.Option(min=1, max=1_000, help="Tasks of another world per step.")] = 8,
+    as_json: JsonOption = False,
 ) -> None:
     """Train a small model that writes the lessons of a recipe.
 
@@ -35,10 +37,13 @@ def train_writer(
     if directory.exists():
         raise CoevoError(f"{directory} exists: name a new directory")
     config = load_recipe(recipe, overrides or [])
-    with closing(make(config.env)) as env, shown(console(), 0) as progress:
+    with closing(make(config.env)) as env, shown(console(stderr=as_json), 0) as progress:
         grade = train_writer_model(config, env, directory, steps, tasks, progress.note)
-    output.line(
+    wrong = grade.proposed - grade.true
+    output.result(
+        as_json,
+        {"directory": str(directory), "revealed": grade.revealed, "true": grade.true, "wrong": wrong},
         f"{directory}: of {grade.revealed} notes that the episodes of another world reveal, the writer model wrote "
-        f"{grade.true}, and {grade.proposed - grade.true} lessons that are not true notes."
+        f"{grade.true}, and {wrong} lessons that are not true notes.",
+        f"Serve it with: transformers serve {directory} --port 8000",
     )
-    output.line(f"Serve it with: transformers serve {directory} --port 8000")

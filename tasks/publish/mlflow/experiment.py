@@ -1,17 +1,22 @@
-"""The experiment of an environment: it opens on its runs and has a view with their recipe, seed and commit.
+"""The experiment of an environment: it opens on its runs and has a view with their success, bank, recipe and seed.
 
 MLflow's page takes both from tags of the experiment. Without a kind it opens on the traces, since there are some. Which
-columns it shows at first is fixed in the page (source, models, dataset), so recipe, seed and commit are a saved view,
-under *Views*. The address that ``page_of`` makes opens it. The recipe is also the source of each run.
+columns it shows at first is fixed in the page (source, models, dataset), so success, bank size, seed, recipe and
+duration are a saved view, under *Views*. The address that ``page_of`` makes opens it. The recipe is also the source of
+each run.
 """
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
+from coevo.tasks.publish.mlflow.publication import OVERVIEW
 from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, check_location
 
-COLUMNS = ("params.`recipe`", "params.`seed`", "tags.`coevo.commit`", "tags.`coevo.revision`", "attributes.`Models`")
+COLUMNS = (
+    f"metrics.`{OVERVIEW}/Success`", f"metrics.`{OVERVIEW}/bank size`", "params.`seed`", "params.`recipe`",
+    "attributes.`Duration`", "attributes.`Models`",
+)  # fmt: skip
 """Columns of the view, as MLflow's page names them."""
 VIEW = "coevo"
 """Key of the view in addresses."""
@@ -56,6 +61,6 @@ def writable_experiment(mlflow: Any, store: TrackingStore, name: str, of_runs: b
 
 def _tags(of_runs: bool) -> Mapping[str, str]:
     # An old time: views are listed by it, so those of a user come first. The state is JSON within JSON.
-    view = {"name": "Recipe, seed, commit", "createdAt": 0, "updatedAt": 0}
+    view = {"name": "Success, bank, seed, recipe", "createdAt": 0, "updatedAt": 0}
     shared = {TAG: json.dumps({**view, "state": json.dumps({"selectedColumns": COLUMNS})})} if of_runs else {}
     return {"mlflow.experimentKind": "custom_model_development", **shared}

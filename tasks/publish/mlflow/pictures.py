@@ -1,11 +1,15 @@
-"""Pictures of a run at a revision (distribution of advantages, success over time), and of the arms of a study."""
+"""Pictures of a run at a revision (its distributions, success over time), and of the arms of a study."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coevo.tasks.publish.mlflow.publication import Publication, figures
 
-HISTOGRAM = "policy/advantage_histogram/from_"
+DISTRIBUTIONS = {
+    "advantages": ("policy/advantage_histogram/from_", "advantage of an episode", "episodes"),
+    "retrievals": ("bank/retrieval/count_histogram/from_", "retrievals of an entry, from", "entries"),
+}
+"""Picture of a distribution: the prefix of its bins, and what its axes count."""
 SUCCESS = "agent/success/"
 CURVES = "pictures/success.png"
 SIZE = (7.0, 3.5)
@@ -22,23 +26,22 @@ class ArmMean(NamedTuple):
 
 
 def publish_pictures(client: Any, run_id: str, publication: Publication) -> None:
-    """Log the success curves up to this revision, and the histogram of its advantages if it has one."""
+    """Log the success curves up to this revision, and the distributions that it has."""
     values = figures(publication.manifest)
     lines: dict[str, dict[int, float]] = {}
     for name in sorted(name for name in values if name.startswith(SUCCESS)):
         earlier = {point.step: point.value for point in client.get_metric_history(run_id, name)}
         lines[name.removeprefix(SUCCESS)] = earlier | {publication.revision: values[name]}
     client.log_figure(run_id, curves(lines), CURVES)
-    counts = histogram(values)
-    if counts:
-        client.log_figure(
-            run_id, bars(counts, publication.revision), f"pictures/advantages-r{publication.revision}.png"
-        )
+    for name, (prefix, of, count) in DISTRIBUTIONS.items():
+        if counts := bins(values, prefix):
+            made = bars(counts, f"{name} of revision {publication.revision}", of, count)
+            client.log_figure(run_id, made, f"pictures/{name}-r{publication.revision}.png")
 
 
-def histogram(values: Mapping[str, float]) -> dict[float, float]:
-    """Episodes by the lower edge of their advantage's bin, in order."""
-    found = {float(name.removeprefix(HISTOGRAM)): count for name, count in values.items() if name.startswith(HISTOGRAM)}
+def bins(values: Mapping[str, float], prefix: str) -> dict[float, float]:
+    """Counts of a distribution by the lower edges of its bins, in order."""
+    found = {float(name.removeprefix(prefix)): count for name, count in values.items() if name.startswith(prefix)}
     return dict(sorted(found.items()))
 
 
@@ -54,13 +57,12 @@ def curves(lines: Mapping[str, Mapping[int, float]]) -> Any:
     return figure
 
 
-def bars(counts: Mapping[float, float], revision: int) -> Any:
-    """Histogram of the episodes' advantages."""
-    figure, (axes,) = _figure(f"advantages of revision {revision}")
-    edges = list(counts)
-    width = edges[1] - edges[0] if len(edges) > 1 else 1.0
-    axes.bar(edges, list(counts.values()), width=width * 0.92, align="edge")
-    axes.set(xlabel="advantage of an episode", ylabel="episodes")
+def bars(counts: Mapping[float, float], title: str, of: str, count: str) -> Any:
+    """Bars of a distribution, one as wide as the other, with the lower edges of their bins."""
+    figure, (axes,) = _figure(title)
+    axes.bar(range(len(counts)), list(counts.values()), width=0.92, align="edge")
+    axes.set_xticks(range(len(counts)), [f"{edge:g}" for edge in counts])
+    axes.set(xlabel=of, ylabel=count)
     return figure
 
 

@@ -13,9 +13,18 @@ from coevo.records.arrow import entries_to_table
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.tasks.cost import wall_seconds
+from coevo.tasks.pending_revision import HeldOutEpisode
 
 INCIDENTAL = ("seed", "iterations", "recipe")
 """Settings that may differ between runs of one ``coevo.setting``."""
+
+
+OVERVIEW = "Overview"
+"""First section of charts: MLflow sorts sections, and charts within one, by the codes of their letters."""
+SHOWN_DIGITS = 12
+"""Digits of a hash in a tag: it says whether something changed, and is read by people."""
+BINS = "_histogram/"
+"""Part of the names of a distribution's bins, which are pictures instead of points."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,7 @@ class Publication:
         episodes: training episodes; empty if no longer kept.
         judged: judged batches of candidates, if available.
         alarms: lines about what keeps it from learning.
+        held_out: held-out episodes that the revision keeps; empty if they are no longer kept.
     """
 
     manifest: Manifest
@@ -39,6 +49,7 @@ class Publication:
     episodes: Sequence[Episode] = ()
     judged: Sequence[Judged] = ()
     alarms: Sequence[str] = ()
+    held_out: Sequence[HeldOutEpisode] = ()
 
     @property
     def revision(self) -> int:
@@ -62,8 +73,21 @@ class Publication:
 
 
 def figures(manifest: Manifest) -> dict[str, float]:
-    """All metrics of a revision that are published as points."""
+    """All metrics of a revision."""
     return {**manifest.metrics, **manifest.rates}
+
+
+def points(manifest: Manifest) -> dict[str, float]:
+    """Figures of a revision that MLflow gets as points: ``OVERVIEW`` repeats those that are read first."""
+    values = figures(manifest)
+    first = {"Success": success_name(manifest), "bank size": "bank/size", "training success": "agent/success/train"}
+    overview = {f"{OVERVIEW}/{name}": values[source] for name, source in first.items() if source in values}
+    return overview | {name: value for name, value in values.items() if BINS not in name}
+
+
+def success_name(manifest: Manifest) -> str:
+    """Metric of the success on the run's first panel; training success if it has none."""
+    return f"agent/success/{next(iter(manifest.state['config']['evaluation']['panels']), 'train')}"
 
 
 def tags_of(publication: Publication) -> dict[str, str]:
@@ -73,11 +97,10 @@ def tags_of(publication: Publication) -> dict[str, str]:
         "coevo.revision": str(manifest.revision),
         "coevo.commit": publication.commit,
         "coevo.parent": str(manifest.parent),
-        "coevo.config": state["config_hash"],
+        "coevo.config": state["config_hash"][:SHOWN_DIGITS],
         **status_tags(RunStatus("running", iteration_stage(manifest.iteration + 1, state["config"]))),
         **_branch_tag(manifest),
         **_bank_tag(publication.entries),
-        **{f"coevo.panel.{name}": value for name, value in state["panels"].items()},
     }
 
 
@@ -98,11 +121,11 @@ def identity(config: Mapping[str, Any], env: str) -> dict[str, str]:
         "coevo.method": str(config["recipe"]).removeprefix(f"{env}-"),
         "coevo.env": env,
         "coevo.seed": str(config["seed"]),
-        "coevo.setting": digest(setting)[:12],
+        "coevo.setting": digest(setting)[:SHOWN_DIGITS],
     }
 
 
 def _bank_tag(entries: Sequence[Entry] | None) -> dict[str, str]:
     if entries is None:
         return {}
-    return {"coevo.bank": content_hash(entries_to_table(entries))}
+    return {"coevo.bank": content_hash(entries_to_table(entries))[:SHOWN_DIGITS]}

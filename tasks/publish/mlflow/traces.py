@@ -1,23 +1,31 @@
 """A sample of episodes as traces: per turn the retrieved entries, prompt and answer, and the environment's response.
 
-Ids derive from the episode, so a trace published again is the same one. Turns are played in batches, and nothing
-measures one by itself: spans have an order, a nanosecond apart, and no duration.
+Held-out episodes have their panel as the tag ``coevo.evaluation_set``, others ``training``. Each trace is assessed by
+``success``, and by ``reason`` where it failed. Ids derive from the episode, so a trace published again is the same one.
+Turns are played in batches, and nothing measures one by itself: spans have an order, a nanosecond apart, and no
+duration. The seconds of the whole batch, which are measured, are a tag.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 from coevo.models.policy.decoder import Decode
-from coevo.records.episode import Episode, Turn
+from coevo.records.episode import Turn
+from coevo.records.failure_reasons import failure_reason
+from coevo.tasks.pending_revision import HeldOutEpisode
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.mlflow.tracking_store import TrackingStore
 
 SUCCESSES = 2
 """Successful episodes per sample."""
+TRAINING = "training"
+"""Evaluation set of episodes that policy and bank learn from."""
+SECONDS = {TRAINING: "cost/seconds/rollout"}
+"""Metric with the seconds of the batch; held-out ones are played in the evaluation."""
 NO_PROMPT = "not available: the tokenizer of the policy is not at hand"
 """Input of the policy where its prompt cannot be decoded."""
 
@@ -32,22 +40,25 @@ class TraceDestination:
     decode: Decode
 
 
-def sample(episodes: Sequence[Episode]) -> list[Episode]:
-    """Some successes, and one episode per kind of failure."""
-    kinds: dict[str, list[Episode]] = {}
-    for episode in episodes:
-        kinds.setdefault(outcome(episode), []).append(episode)
-    return [episode for kind in sorted(kinds) for episode in kinds[kind][: SUCCESSES if kind == "success" else 1]]
+def sample(episodes: Iterable[HeldOutEpisode]) -> list[HeldOutEpisode]:
+    """Of each evaluation set some successes, and one episode per reason of a failure."""
+    kinds: dict[tuple[str, str], list[HeldOutEpisode]] = {}
+    for each in episodes:
+        kinds.setdefault((each.panel, outcome(each)), []).append(each)
+    return [each for kind in sorted(kinds) for each in kinds[kind][: SUCCESSES if kind[1] == "success" else 1]]
 
 
-def outcome(episode: Episode) -> str:
+def outcome(each: HeldOutEpisode) -> str:
     """Outcome of an episode in words."""
-    if episode.lost:
-        return f"lost by {episode.lost.partition(':')[0]}"
-    if episode.success:
-        return "success"
-    ended = "cut" if episode.following else "out of turns" if episode.truncated else "failed"
-    return ended if all(turn.valid for turn in episode.turns) else f"{ended}, with an invalid action"
+    return each.reason or ("success" if each.episode.success else "continues")
+
+
+def traced(publication: Publication) -> list[HeldOutEpisode]:
+    """Episodes of a revision that are shown, training episodes as the evaluation set ``TRAINING``."""
+    training = (
+        HeldOutEpisode(TRAINING, episode, failure_reason(episode) or "", "") for episode in publication.episodes
+    )
+    return [*sample(training), *sample(publication.held_out)]
 
 
 def publish_traces(destination: TraceDestination, publication: Publication) -> None:
@@ -57,44 +68,38 @@ def publish_traces(destination: TraceDestination, publication: Publication) -> N
 
     client = TracingClient(destination.store.uri)
     known = {entry.id: entry.strategy for entry in (*(publication.before or ()), *(publication.entries or ()))}
-    for episode in sample(publication.episodes):
-        trace = trace_id(destination.run_id, episode)
-        spans = list(spans_of(trace, episode, known, publication.timestamp, destination.decode))
-        client.start_trace(_info(destination, publication, episode, trace))
+    for each in traced(publication):
+        trace = trace_id(destination.run_id, each)
+        spans = list(spans_of(trace, each, known, publication.timestamp, destination.decode))
+        client.start_trace(_info(destination, publication, each, trace))
         client.log_spans(destination.experiment, [_span(values) for values in spans])
 
 
 def spans_of(
-    trace: str, episode: Episode, known: Mapping[str, str], timestamp: int, decode: Decode
+    trace: str, each: HeldOutEpisode, known: Mapping[str, str], timestamp: int, decode: Decode
 ) -> Iterator[dict[str, Any]]:
     """The spans of an episode in MLflow's dictionary form, the root first.
 
     Args:
         trace: id of the trace.
-        episode: episode to show.
+        each: episode to show.
         known: text of entries by id.
         timestamp: time of the commit, in ms since 1970.
         decode: text of a prompt's token ids.
     """
-    order = count(timestamp * 1_000_000)
+    order, episode = count(timestamp * 1_000_000), each.episode
     asked = {"task": episode.task.instruction, "scope": episode.task.scope}
-    ended = {"outcome": outcome(episode), "reward": episode.reward, "shaped reward": episode.shaped}
-    failure = outcome(episode) if has_failed(episode) else ""
-    yield _values(trace, _SpanPart("episode", "AGENT", asked, ended, failure), None, next(order))
+    ended = {"outcome": outcome(each), "reward": episode.reward, "shaped reward": episode.shaped}
+    yield _values(trace, _SpanPart("episode", "AGENT", asked, ended, each.reason), None, next(order))
     for number, turn in enumerate(episode.turns, 1):
         for part in _parts(turn, known, decode):
             named = replace(part, name=f"{part.name} {number}")
             yield _values(trace, named, "episode", next(order))
 
 
-def trace_id(run_id: str, episode: Episode) -> str:
+def trace_id(run_id: str, each: HeldOutEpisode) -> str:
     """MLflow's id of the trace of an episode of a run."""
-    return f"tr-{_hash(run_id + episode.id, 32)}"
-
-
-def has_failed(episode: Episode) -> bool:
-    """Report whether the episode ended without success; an attempt that continues has not ended."""
-    return not episode.success and not episode.following
+    return f"tr-{_hash(f'{run_id}{each.panel}{each.episode.id}', 32)}"
 
 
 @dataclass(frozen=True)
@@ -150,29 +155,56 @@ def _span(values: dict[str, Any]) -> Any:
     return Span.from_dict(values)
 
 
-def _info(destination: TraceDestination, publication: Publication, episode: Episode, trace: str) -> Any:
+def _info(destination: TraceDestination, publication: Publication, each: HeldOutEpisode, trace: str) -> Any:
     from mlflow.entities import TraceInfo, TraceLocation, TraceState
 
+    episode = each.episode
     return TraceInfo(
         trace_id=trace,
         trace_location=TraceLocation.from_experiment_id(destination.experiment),
         request_time=publication.timestamp,
         execution_duration=None,
-        state=TraceState.ERROR if has_failed(episode) else TraceState.OK,
+        state=TraceState.ERROR if each.reason else TraceState.OK,
         request_preview=episode.task.instruction,
-        response_preview=outcome(episode),
+        response_preview=outcome(each),
         trace_metadata={
             "mlflow.sourceRun": destination.run_id,
             "mlflow.trace_schema.version": "3",
             "mlflow.trace.tokenUsage": json.dumps(usage(episode.turns)),
         },
-        tags={
-            "mlflow.traceName": episode.task.instruction,
-            "coevo.episode": episode.id,
-            "coevo.outcome": outcome(episode),
-            "coevo.revision": str(publication.revision),
-        },
+        tags={"mlflow.traceName": episode.task.instruction, **_tags(publication, each)},
+        assessments=list(_assessments(trace, each, publication.timestamp)),
     )
+
+
+def _tags(publication: Publication, each: HeldOutEpisode) -> dict[str, str]:
+    seconds = publication.manifest.rates.get(SECONDS.get(each.panel, "cost/seconds/evaluate"))
+    measured = {} if seconds is None else {"coevo.batch_seconds": f"{seconds:.3f}"}
+    return measured | {
+        "coevo.episode": each.episode.id,
+        "coevo.evaluation_set": each.panel,
+        "coevo.outcome": outcome(each),
+        "coevo.revision": str(publication.revision),
+    }
+
+
+def _assessments(trace: str, each: HeldOutEpisode, timestamp: int) -> Iterator[Any]:
+    """Success, and the reason of a failure with the part of the lessons; none while an attempt continues."""
+    from mlflow.entities import AssessmentSource, Feedback
+
+    if each.episode.following and not each.reason:
+        return
+    told: dict[str, tuple[bool | str, str | None]] = {"success": (each.episode.success, None)}
+    if each.reason:
+        told["reason"] = (each.reason, f"lessons: {each.lessons}" if each.lessons else None)
+    for name, (value, why) in told.items():
+        source = AssessmentSource("CODE", "coevo")
+        made = Feedback(
+            name, value, source=source, trace_id=trace, create_time_ms=timestamp, last_update_time_ms=timestamp,
+            rationale=why,
+        )  # fmt: skip
+        made.assessment_id = f"a-{_hash(trace + name, 32)}"
+        yield made
 
 
 def _hash(text: str, digits: int) -> str:

@@ -20,9 +20,9 @@ from coevo.lineage.status import RunStatus
 from coevo.models.policy.decoder import Decode
 from coevo.tasks.publish.mlflow.experiment import writable_experiment
 from coevo.tasks.publish.mlflow.page_tables import TAG as TABLES
-from coevo.tasks.publish.mlflow.page_tables import publish_bank
+from coevo.tasks.publish.mlflow.page_tables import publish_bank, register_bank
 from coevo.tasks.publish.mlflow.pictures import publish_pictures
-from coevo.tasks.publish.mlflow.publication import Publication, figures, identity, status_tags, tags_of
+from coevo.tasks.publish.mlflow.publication import Publication, identity, points, status_tags, tags_of
 from coevo.tasks.publish.mlflow.run_names import free_name, is_right, other_names
 from coevo.tasks.publish.mlflow.traces import TraceDestination, publish_traces
 from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, check_database, client, package, translated
@@ -36,11 +36,13 @@ BATCH = 100
 """Most parameters per call of MLflow."""
 ABOUT = """**{method}** on **{env}**, seed {seed}: the run `{run}`.
 
-Steps are revisions. Metrics, in reading order: `agent/...` is what the agent achieves, by panel; `bank/...` the
-experience bank; `cost/...` episodes, tokens and seconds; `policy/...` rewards, advantages and the update.
+Steps are revisions. Metrics, in reading order: `Overview/...` is success on the first panel, the size of the bank and
+success in training; `agent/...` what the agent achieves, by panel; `bank/...` the experience bank; `cost/...` episodes,
+tokens and seconds; `policy/...` rewards, advantages and the update.
 Runs that differ in their seed alone share `coevo.setting`.
-Artifacts: the bank as a table wherever it changed (`bank/`), pictures of success and advantages (`pictures/`).
-Episodes are under *Traces*, evaluated revisions under *Models*.
+Artifacts: the bank as a table wherever it changed (`bank/`), pictures of success and of distributions (`pictures/`).
+Episodes are under *Traces*, held-out ones with their panel in `coevo.evaluation_set`; evaluated revisions are under
+*Models*; versions of the bank are the registered model `{run}-bank`.
 """
 KIND = "policy-and-bank"
 COMMIT = "coevo.commit"
@@ -92,6 +94,7 @@ class Tracker:
             if publication.entries is not None and tags["coevo.bank"] != self._tags.get("coevo.bank"):
                 named = self._tags.get(TABLES, "[]")
                 tags[TABLES] = publish_bank(self._client, run.run_id, publication, named)
+                register_bank(self._client, run, publication)
             if publication.evaluated:
                 self._publish_evaluation(run, publication)
             self._publish_points(run.run_id, publication, tags)
@@ -204,13 +207,14 @@ class Tracker:
         """Log pictures, traces and the checkpoint of an evaluated revision, which takes longer."""
         publish_pictures(self._client, run.run_id, publication)
         publish_traces(TraceDestination(self._store, run.experiment_id, run.run_id, self._decode), publication)
-        publish_checkpoint(self._client, run, f"{self._run}@{publication.revision}", publication)
+        reference = f"{self._run}@{publication.revision}"
+        publish_checkpoint(self._client, run, self._experiment, reference, publication)
 
     def _publish_points(self, run_id: str, publication: Publication, tags: Mapping[str, str]) -> None:
         entities, when = package().entities, (publication.timestamp, publication.revision)
-        points = [entities.Metric(name, value, *when) for name, value in figures(publication.manifest).items()]
+        values = [entities.Metric(name, value, *when) for name, value in points(publication.manifest).items()]
         tags = {**tags, **self._parent_run(publication)}
-        self._client.log_batch(run_id, metrics=points, tags=[entities.RunTag(*pair) for pair in tags.items()])
+        self._client.log_batch(run_id, metrics=values, tags=[entities.RunTag(*pair) for pair in tags.items()])
 
     def _parent_run(self, publication: Publication) -> dict[str, str]:
         """Tag that shows a branch below the run that it branched from, if that is in the same experiment."""
@@ -226,12 +230,13 @@ class Tracker:
         self._client.log_batch(run_id, tags=[package().entities.RunTag(*pair) for pair in tags.items()])
 
 
-def publish_checkpoint(client: Any, run: Any, reference: str, publication: Publication) -> None:
+def publish_checkpoint(client: Any, run: Any, env: str, reference: str, publication: Publication) -> None:
     """Log a revision as a model named after its reference, once, with the metrics of the panels.
 
     Args:
         client: MLflow's client.
         run: MLflow's info of the run.
+        env: name of the environment, which its datasets begin with.
         reference: ``RUN@N``.
         publication: publication of an evaluated revision.
     """
@@ -239,7 +244,7 @@ def publish_checkpoint(client: Any, run: Any, reference: str, publication: Publi
     # Tags are written last: a model with tags is complete.
     if COMMIT in model.tags:
         return
-    client.log_batch(run.run_id, metrics=_points(run, model, publication))
+    client.log_batch(run.run_id, metrics=_points(run, model, env, publication))
     if all(output.model_id != model.model_id for output in client.get_run(run.run_id).outputs.model_outputs):
         from mlflow.entities import LoggedModelOutput
 
@@ -258,14 +263,24 @@ def _model(client: Any, run: Any, name: str, commit: str) -> Any:
     return made or client.create_logged_model(run.experiment_id, name, run.run_id, model_type=KIND)
 
 
-def _points(run: Any, model: Any, publication: Publication) -> list[Any]:
+def _points(run: Any, model: Any, env: str, publication: Publication) -> list[Any]:
+    """Success of a model on each panel, joined to the panel's dataset of ``publish_datasets``."""
     from mlflow.entities import Metric
 
-    where = {"model_id": model.model_id, "run_id": run.run_id}
+    panels, metrics = publication.manifest.state["panels"], publication.manifest.metrics
+    when = (publication.timestamp, publication.revision)
     return [
-        Metric(name, value, publication.timestamp, publication.revision, **where)
-        for name, value in publication.manifest.metrics.items()
-        if name.removeprefix("agent/success/") in publication.manifest.state["panels"]
+        Metric(
+            f"agent/success/{panel}",
+            metrics[f"agent/success/{panel}"],
+            *when,
+            model_id=model.model_id,
+            run_id=run.run_id,
+            dataset_name=f"{env}/{panel}",
+            dataset_digest=panels[panel][:MAX_DIGEST_CHARS],
+        )
+        for panel in panels
+        if f"agent/success/{panel}" in metrics
     ]
 
 

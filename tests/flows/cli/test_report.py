@@ -19,6 +19,7 @@ from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
+from coevo.records.intervals import of_share
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,56 @@ def test_the_table_of_revisions_is_that_of_the_manifests(page, small_workspace):
     assert [row["bank"] for row in rows] == [0, 2, 2, 2]
     assert [row["tokens so far"] for row in rows] == [0, 400, 800, 1200]
     assert [row["what"] for row in rows] == ["start, evaluated", "2 admitted", "1 rejected, evaluated", "evaluated"]
+
+
+def test_the_head_names_recipe_seed_and_evaluation_sets(page, small_workspace):
+    said = page.one("dl", "origin")
+    told = {name.text: value.text for name, value in zip(said.all("dt"), said.all("dd"), strict=True)}
+    config = history(small_workspace, "first")[-1].state["config"]
+    assert (told["recipe"], told["seed"], told["evaluation sets"]) == (config["recipe"], str(config["seed"]), PANEL)
+    assert re.fullmatch("[0-9a-f]{12}", told["commit"])
+
+
+def test_success_at_start_and_end_has_its_interval(page):
+    found = {row["panel"]: row for row in page.one("table", id="table-ends").rows()}
+    row = found[PANEL]
+    assert (row["first"], row["start"], row["last"], row["end"]) == (0, 0.0, 3, 1.0)
+    low, high = (of_share(0.0, 4), of_share(1.0, 4))
+    assert row["start interval"] == f"[{low.low:.3f}, {low.high:.3f}]"
+    assert row["end interval"] == f"[{high.low:.3f}, {high.high:.3f}]"
+    assert row["what it is"]
+
+
+def test_success_on_a_panel_is_drawn_with_its_interval(page):
+    curve = page.one("svg", id="figure-success").one("g", "curve", data_name=PANEL)
+    bars = [
+        (float(bar.attributes["data-low"]), float(bar.attributes["data-high"])) for bar in curve.all("path", "whisker")
+    ]
+    assert bars == [(found.low, found.high) for found in (of_share(share, 4) for share in (0.0, 0.5, 1.0))]
+
+
+def test_kinds_of_tasks_and_reasons_are_those_of_the_stored_episodes(coevo, tmp_path):
+    assert coevo("report", "first@2", "--output", tmp_path / "x.html").code == 0
+    found = read(tmp_path / "x.html")
+    rows = json.loads(coevo("episodes", "first@2", "--json").out)
+    kinds = {row["kind of task"]: row for row in found.one("table", id="table-kinds").rows()}
+    for kind, row in kinds.items():
+        wins = [each["success"] for each in rows if each["kind"] == kind]
+        assert (row["episodes"], row["success"]) == (len(wins), sum(wins) / len(wins))
+    failed = [(each["reason"], each["lessons"]) for each in rows if each["reason"]]
+    reasons = found.one("table", id="table-reasons").rows()
+    assert {(row["reason"], row["lessons"]): row["episodes"] for row in reasons} == {
+        pair: failed.count(pair) for pair in failed
+    }
+
+
+def test_settings_that_differ_from_the_recipe_are_named(coevo, tmp_path):
+    assert coevo("report", "other", "--output", tmp_path / "other.html").code == 0
+    rows = {row["setting"]: row for row in read(tmp_path / "other.html").one("table", id="table-changed").rows()}
+    differing = json.loads(coevo("compare", "other", small_run.RECIPE, "--json").out)
+    assert "bank.retrieval.k" in rows
+    assert set(rows) == set(differing)
+    assert rows["bank.retrieval.k"]["value"] == "1"
 
 
 def test_the_cost_of_each_part_has_its_budgets(page):

@@ -7,6 +7,9 @@ import sys
 from importlib.metadata import version
 
 from support.small_run import MUG
+from typer.core import TyperGroup
+
+from coevo.flows.cli import app
 
 
 def made(coevo, *line):
@@ -33,6 +36,41 @@ def test_a_rollback_and_a_branch_name_their_revisions(copied, coevo):
     assert made(coevo, "rollback", "first", "--to", "2") == {"run": "first", "revision": 4, "restored_from": 2}
     branched = made(coevo, "branch", "first@2", "twig", "iterations=50")
     assert branched == {"run": "twig", "revision": 3, "parent": "first@2", "changed": []}
+
+
+WITHOUT_DOCUMENT = {
+    "worker": "runs until it is interrupted", "serve": "runs until it is interrupted",
+    "gateway": "runs until it is interrupted", "bank serve": "runs until it is interrupted",
+    "bank token": "prints the token alone, for a script",
+}  # fmt: skip
+"""Commands without ``--json``, and why."""
+
+
+def options_by_command(group, before=()):
+    """Options of each command below a group, by its name."""
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from options_by_command(command, (*before, name))
+        else:
+            yield " ".join((*before, name)), {option for each in command.params for option in each.opts}
+
+
+def test_every_command_has_a_document_or_a_reason_why_not():
+    commands = dict(options_by_command(app._program()))
+    assert {name for name, options in commands.items() if "--json" not in options} == set(WITHOUT_DOCUMENT)
+
+
+def test_playing_and_new_packages_are_documents_too(coevo, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    played = json.loads(coevo("play", "homerules", "--turns", "2", "--json").out)
+    assert 1 <= len(played["turns"]) <= 2
+    assert {"observation", "action", "thought", "feedback", "valid"} == set(played["turns"][0])
+    made = json.loads(coevo("new", "recipe", "mine", "--json").out)
+    assert all((tmp_path / file).is_file() for file in made["files"])
+
+
+def test_servers_that_were_stopped_are_named(coevo, small_workspace):
+    assert made(coevo, "down")["stopped"] == []
 
 
 def test_the_version_is_that_of_the_package(coevo):

@@ -8,6 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
+from support.small_run import MUG
+
+from coevo.flows.console import output
 
 ROOT = Path(__file__).parents[3]
 SHOW = """
@@ -52,6 +56,26 @@ def on_a_terminal(arguments, script=SHOW, **variables):
     process.wait(60)
     os.close(ours)
     return said.decode()
+
+
+TABLES = (
+    "runs", "log first", "episodes first --failed", "compare first other", "compare other homerules-coevo-rl",
+    "bank show first", "bank log first", f"bank why first {MUG.id}", "bank diff first@0 first", "bank rejects first",
+    "approve --list", "recipes", "recipes --papers", "methods", "envs", "fsck first",
+)  # fmt: skip
+"""Commands that print tables; the dry run prints sentences, which a terminal wraps."""
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("command", TABLES)
+def test_every_table_fits_80_columns(command, coevo, monkeypatch):
+    """On a terminal of that width; into a pipe, lines are as wide as their cells."""
+    monkeypatch.setattr(output, "PIPED_WIDTH", 80)
+    told = coevo(*command.split())
+    too_wide = [line for line in told.out.splitlines() if cell_len(line.rstrip()) > 80 and "  " in line.strip()]
+    assert told.out
+    assert too_wide == []
 
 
 def _read(descriptor):

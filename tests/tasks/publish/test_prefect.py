@@ -22,7 +22,15 @@ from coevo.memory.admission.admission import Decision
 from coevo.memory.admission.pending_admission import Pending
 from coevo.memory.bank.change import Judged
 from coevo.records.entry import Verdict
-from coevo.tasks.publish.prefect import FlowPages, artifacts_of, key_of
+from coevo.tasks.publish.prefect import (
+    AUTOMATIONS,
+    FALL,
+    IDLE_WRITER,
+    FlowPages,
+    artifacts_of,
+    event_of,
+    key_of,
+)
 from coevo.tasks.publish.proposal_page import proposal_page
 from coevo.tasks.publish.revision_page import page
 
@@ -109,6 +117,43 @@ def test_a_run_has_tags_a_line_per_revision_and_their_pages_in_order(prefect_url
     listed = re.findall(r"- \[(.*)\]\(\.\./artifact/(\S+)\)\n", shown["demo-1-history"])
     assert [line for line, _ in listed] == said
     assert [pages[link].splitlines()[0] for _, link in listed] == [f"# demo\\-1@{number}" for number in range(3)]
+
+
+@pytest.mark.full
+def test_alarms_are_log_lines_and_events_that_the_servers_automations_react_to(prefect_url):
+    lines = ["success in training fell beyond noise: 0.90 to 0.10 since r1", "remedy: a lower update.optimizer.lr"]
+    warnings = []
+
+    @flow(name="coevolve")
+    def run():
+        with artifacts_of("demo-1", 4, "steps-grpo", warnings.append) as artifacts:
+            artifacts.submit(replace(revision(2), alarms=lines))
+        return runtime.flow_run.id
+
+    with temporary_settings({PREFECT_API_URL: prefect_url, PREFECT_LOGGING_LEVEL: "CRITICAL"}):
+        for _ in range(2):
+            flow_run = UUID(run())
+        with get_client(sync_client=True) as client:
+            logs = client.read_logs(LogFilter(flow_run_id=LogFilterFlowRunId(any_=[flow_run])))
+            made = {name: client.read_automations_by_name(name) for name in AUTOMATIONS}
+    assert not warnings
+    assert [line.message for line in logs if line.level == 30 and line.message in lines] == lines
+    assert {name: len(found) for name, found in made.items()} == dict.fromkeys(AUTOMATIONS, 1)
+    for name, (event, _) in AUTOMATIONS.items():
+        assert made[name][0].trigger.expect == {event}
+
+
+@pytest.mark.parametrize(
+    ("alarm", "event"),
+    [
+        ("the writer has proposed nothing in 5 firings", IDLE_WRITER),
+        ("the bank has taken nothing in 5 firings", IDLE_WRITER),
+        ("success in seen-houses fell beyond noise: 0.9 to 0.1 since r1", FALL),
+        ("remedy: another bank.admission.type", None),
+    ],
+)
+def test_an_alarm_has_the_event_of_its_kind(alarm, event):
+    assert event_of(alarm) == event
 
 
 def test_a_server_that_has_gone_costs_a_warning():

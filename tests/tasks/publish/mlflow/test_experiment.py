@@ -24,7 +24,7 @@ def test_a_new_experiment_opens_on_its_runs_and_has_the_view(store):
     made = mlflow.get_experiment(experiment_id(mlflow, store, "new"))
     assert made.tags[KIND] == "custom_model_development"
     view = json.loads(made.tags[TAG])
-    assert (view["name"], view["createdAt"]) == ("Recipe, seed, commit", 0)
+    assert (view["name"], view["createdAt"]) == ("Success, bank, seed, recipe", 0)
     assert json.loads(view["state"]) == {"selectedColumns": list(COLUMNS)}
 
 

@@ -8,6 +8,8 @@ from support.publications import publication
 
 from coevo.models.policy.decoder import Decoder
 from coevo.models.policy.tokenizers import word_tokenizer
+from coevo.records.failure_reasons import failure_reason
+from coevo.tasks.pending_revision import HeldOutEpisode
 from coevo.tasks.publish.mlflow.traces import outcome, sample, spans_of
 from coevo.tasks.publish.mlflow.tracker import Tracker
 from coevo.tasks.publish.mlflow.tracking_store import tracking_store
@@ -17,15 +19,17 @@ def test_a_sample_has_two_successes_and_one_of_each_kind_of_failure():
     failed = replace(episode(8), success=False)
     strange = replace(episode(9, turns=(turn(valid=False),)), success=False)
     cut = replace(episode(7), truncated=True)
-    chosen = sample([*batch(4, 4), failed, strange, cut])
-    assert [outcome(one) for one in chosen] == [
-        "failed",
-        "failed, with an invalid action",
-        "out of turns",
-        "success",
-        "success",
+    played = [as_training(one) for one in (*batch(4, 4), failed, strange, cut)]
+    chosen = sample([*played, *(replace(one, panel="seen") for one in played)])
+    kinds = ["invalid action", "out of turns", "success", "success", "wrong end"]
+    assert [(one.panel, outcome(one)) for one in chosen] == [
+        (panel, kind) for panel in ("seen", "training") for kind in kinds
     ]
     assert sample([]) == []
+
+
+def as_training(one):
+    return HeldOutEpisode("training", one, failure_reason(one) or "", "")
 
 
 @pytest.fixture(scope="module")
@@ -40,26 +44,31 @@ def traces(tmp_path_factory):
     played = (turn(observation="door", reward=0.0), turn(observation="mug", action="take mug", reward=1.0))
     lost = replace(episode(1, 0), success=False, lost="crash: it ended")
     more = replace(episode(2, 1), following=(1,), success=False)
-    made = replace(publication(1, [known]), episodes=[episode(0, 1, played), episode(0, 0), lost, more])
+    tested = HeldOutEpisode("seen-houses", replace(lost, lost=""), "wrong end", "not followed")
+    right = HeldOutEpisode("seen-houses", episode(0, 1, played), "", "")
+    made = publication(1, [known])
+    made.manifest.observed["metrics"] |= {"cost/seconds/evaluate": 9.5}
+    made = replace(made, episodes=[episode(0, 1, played), episode(0, 0), lost, more], held_out=[tested, right])
     for _ in range(2):
         Tracker(store, "traced", "demo-1", "abc", lambda ids: f"prompt of {len(ids)}").publish(made)
     client = MlflowClient(store.uri)
     experiment = client.get_experiment_by_name("traced").experiment_id
     (run,) = client.search_runs([experiment])
     logged = client.search_traces(run_id=run.info.run_id, locations=[experiment])
-    return {trace.info.tags["coevo.outcome"]: trace for trace in logged}
+    return {(trace.info.tags["coevo.evaluation_set"], trace.info.tags["coevo.outcome"]): trace for trace in logged}
 
 
 def test_an_episode_is_one_trace_of_its_run_however_often_it_is_published(traces):
-    assert set(traces) == {"success", "failed", "lost by crash", "cut"}
-    info = traces["success"].info
+    training = {("training", name) for name in ("success", "wrong end", "environment error", "continues")}
+    assert set(traces) == training | {("seen-houses", "success"), ("seen-houses", "wrong end")}
+    info = traces["training", "success"].info
     assert info.request_preview == "do 0"
     assert info.tags["coevo.episode"] == "1/rollout/" + episode(0, 1).task.id + "/1"
     assert info.tags["coevo.revision"] == "1"
 
 
 def test_each_turn_has_what_was_retrieved_what_was_generated_and_what_came_of_it(traces):
-    spans = traces["success"].data.spans
+    spans = traces["training", "success"].data.spans
     assert [span.name for span in spans] == [
         "episode",
         *(f"{part} {turn}" for turn in (1, 2) for part in ("retrieve", "generate", "step")),
@@ -82,15 +91,34 @@ def test_no_span_has_a_duration_since_nothing_measures_one(traces):
 
 
 def test_what_ended_without_success_is_an_error(traces):
-    states = {name: trace.info.state.value for name, trace in traces.items()}
-    assert states == {"success": "OK", "failed": "ERROR", "lost by crash": "ERROR", "cut": "OK"}
-    assert traces["failed"].data.spans[0].status.description == "failed"
+    for (_, told), trace in traces.items():
+        assert trace.info.state.value == ("OK" if told in ("success", "continues") else "ERROR")
+    assert traces["seen-houses", "wrong end"].data.spans[0].status.description == "wrong end"
+
+
+def test_a_trace_is_assessed_by_its_success_and_the_reason_of_its_failure_once(traces):
+    told = {
+        name: sorted((each.name, each.value, each.rationale) for each in trace.info.assessments)
+        for name, trace in traces.items()
+    }
+    assert told["seen-houses", "success"] == [("success", True, None)]
+    assert told["seen-houses", "wrong end"] == [
+        ("reason", "wrong end", "lessons: not followed"),
+        ("success", False, None),
+    ]
+    assert told["training", "environment error"] == [("reason", "environment error", None), ("success", False, None)]
+    assert told["training", "continues"] == []
+
+
+def test_the_measured_seconds_are_those_of_the_batch(traces):
+    told = {(panel, trace.info.tags["coevo.batch_seconds"]) for (panel, _), trace in traces.items()}
+    assert told >= {("seen-houses", "9.500")}
 
 
 def test_tokens_are_those_of_prompts_and_answers(traces):
     given, drawn = len(turn().prompt_ids), len(turn().completion.token_ids)
     used = {"input_tokens": given, "output_tokens": drawn, "total_tokens": given + drawn}
-    trace = traces["success"]
+    trace = traces["training", "success"]
     asked = [span for span in trace.data.spans if span.span_type == "LLM"]
     assert [span.get_attribute("mlflow.chat.tokenUsage") for span in asked] == [used, used]
     assert trace.info.token_usage == {name: 2 * tokens for name, tokens in used.items()}
@@ -98,7 +126,8 @@ def test_tokens_are_those_of_prompts_and_answers(traces):
 
 def test_without_its_tokenizer_a_prompt_is_said_to_be_missing(tmp_path):
     decode = Decoder(tmp_path)
-    given = [values for values in spans_of("tr-1", episode(0, 1), {}, 0, decode) if values["name"] == "generate 1"]
+    told = spans_of("tr-1", as_training(episode(0, 1)), {}, 0, decode)
+    given = [values for values in told if values["name"] == "generate 1"]
     assert "not available" in given[0]["attributes"]["mlflow.spanInputs"]
 
 

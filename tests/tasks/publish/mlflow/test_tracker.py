@@ -18,6 +18,7 @@ from support.dying import Killed, dying
 from support.publications import CONFIG, publication
 
 from coevo.lineage.status import RunStatus
+from coevo.tasks.publish.mlflow.page_tables import description
 from coevo.tasks.publish.mlflow.publication import identity
 from coevo.tasks.publish.mlflow.tracker import Tracker
 from coevo.tasks.publish.mlflow.tracking_store import TrackingError, TrackingStore, tracking_store, without_login
@@ -62,7 +63,8 @@ def test_revisions_are_steps_of_one_run_however_often_they_are_published(store, 
     assert points(client, run, "agent/success/train") == [(n, 0.25 * n, 1_700_000_000_000 + 1000 * n) for n in range(3)]
     assert points(client, run, "cost/seconds/rollout")[2][1] == 2.5
     tags = {name: value for name, value in run.data.tags.items() if name.startswith("coevo.")}
-    assert len(tags.pop("coevo.bank")) == 64
+    assert max(map(len, tags.values())) < 20, "no tag is a whole hash"
+    assert len(tags.pop("coevo.bank")) == 12
     assert tags == {
         "coevo.run": "demo-1",
         "coevo.origin": "abc",
@@ -74,7 +76,6 @@ def test_revisions_are_steps_of_one_run_however_often_they_are_published(store, 
         "coevo.commit": "commit2",
         "coevo.parent": "1",
         "coevo.config": "c0",
-        "coevo.panel.seen-houses": "p" * 64,
         "coevo.status": "running",
         "coevo.stage": "iteration 3 of 3",
         "coevo.reason": "",
@@ -216,12 +217,70 @@ def test_a_model_that_a_kill_left_half_made_is_completed(store, client, step):
     assert [step for step, *_ in points(client, run, "agent/success/seen-houses")] == [1]
 
 
-def test_pictures_show_success_and_advantages(store, client):
-    Tracker(store, "pictures", "demo-1", "abc").publish(publication(3))
+def test_pictures_show_success_and_distributions_whose_bins_are_no_metrics(store, client):
+    made = publication(3)
+    made.manifest.state["metrics"]["bank/retrieval/count_histogram/from_4"] = 2.0
+    Tracker(store, "pictures", "demo-1", "abc").publish(made)
     (run,) = found(client, "pictures")
     logged = {file.path: file.file_size for file in client.list_artifacts(run.info.run_id, "pictures")}
-    assert set(logged) == {"pictures/success.png", "pictures/advantages-r3.png"}
+    assert set(logged) == {f"pictures/{name}.png" for name in ("success", "advantages-r3", "retrievals-r3")}
     assert min(logged.values()) > 5000
+    assert not [name for name in run.data.metrics if "histogram" in name]
+
+
+def test_success_on_the_first_panel_is_the_first_metric_in_the_order_of_mlflows_page(store, client):
+    made = publication(3)
+    made.manifest.state["metrics"] |= {"agent/success/seen-houses": 0.5, "bank/size": 7.0, "agent/expert/train": 1.0}
+    Tracker(store, "overview", "demo-1", "abc").publish(made)
+    (run,) = found(client, "overview")
+    first = sorted(run.data.metrics)[:3]
+    assert first == ["Overview/Success", "Overview/bank size", "Overview/training success"]
+    assert [run.data.metrics[name] for name in first] == [0.5, 7.0, 0.75]
+    view = json.loads(client.get_experiment(run.info.experiment_id).tags["mlflow.sharedViewState.coevo"])
+    columns = json.loads(view["state"])["selectedColumns"]
+    assert columns[:4] == [f"metrics.`{first[0]}`", f"metrics.`{first[1]}`", "params.`seed`", "params.`recipe`"]
+
+
+def test_the_bank_is_a_registered_model_with_a_version_and_a_description_wherever_it_changed(store, client):
+    hostile = "[x](http://evil) `code` " + "long " * 50
+    for _ in range(2):
+        tracker = Tracker(store, "registered", "demo-banks", "abc")
+        before = []
+        for revision, entries in enumerate([[entry()], [entry()], [entry(), entry(hostile)]]):
+            tracker.publish(replace(publication(revision, entries), before=before))
+            before = entries
+    Tracker(store, "registered too", "demo-banks", "def").publish(publication(0, [entry()]))
+    names = sorted(each.name for each in client.search_registered_models("name LIKE 'demo-banks%'"))
+    assert names == ["demo-banks-bank", "demo-banks-bank (2)"]
+    versions = client.search_model_versions(f"name='{names[0]}'", order_by=["version_number ASC"])
+    assert [each.tags["coevo.revision"] for each in versions] == ["0", "2"]
+    (run,) = found(client, "registered")
+    assert {each.run_id for each in versions} == {run.info.run_id}
+    last = versions[-1].description
+    assert "2 entries" in last
+    assert f"- admitted `{entry(hostile).id}` `[x](http://evil) 'code' long" in last
+    assert len(last) < 400
+
+
+def test_the_description_of_a_version_ends_where_mlflow_takes_no_more():
+    many = [replace(entry(f"lesson {number} " + "x" * 100), id=f"e{number}") for number in range(200)]
+    said = description(replace(publication(3, many), before=[]))
+    assert len(said) < 5000
+    assert said.splitlines()[0] == "Bank of revision 3: 200 entries, in `bank/r3.json`."
+    left = int(said.splitlines()[-1].split()[2])
+    assert len(said.splitlines()) - 2 + left == 200
+
+
+def test_success_of_a_revision_is_joined_to_the_dataset_of_its_panel(store, client):
+    made = publication(1)
+    made.manifest.state["metrics"]["agent/success/seen-houses"] = 0.75
+    Tracker(store, "joined", "demo-1", "abc").publish(made)
+    (run,) = found(client, "joined")
+    (model,) = client.search_logged_models([run.info.experiment_id])
+    (metric,) = model.metrics
+    used = {(each.dataset.name, each.dataset.digest) for each in run.inputs.dataset_inputs}
+    assert (metric.dataset_name, metric.dataset_digest) in used
+    assert metric.dataset_name == "joined/seen-houses"
 
 
 def test_artifacts_stay_in_the_workspace(store, client):
