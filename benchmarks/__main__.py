@@ -36,6 +36,7 @@ from benchmarks.running import (
     newcomer,
     publishing_cost,
     report_time,
+    scale,
     ui,
 )
 from benchmarks.running.regression import FIGURES, check
@@ -68,6 +69,7 @@ BENCHMARKS = {
     "durability": durability.run,
     "fsck": fsck_time.run,
     "report": report_time.run,
+    "scale": scale.run,
     "model_size": model_size.run,
     "retrieval": retrieval_speed.run,
     "lookups": lookups.run,

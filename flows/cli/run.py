@@ -11,6 +11,10 @@ from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
+RemoteOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Directory or s3://BUCKET/PREFIX where machines share the run."),
+]
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
 
 
@@ -40,6 +44,7 @@ def run(
         bool,
         typer.Option("--dry-run", help="Estimate time and memory, and play two turns; start no run."),
     ] = False,
+    remote: RemoteOption = None,
     on: Annotated[
         str | None, typer.Option(metavar="MACHINE", help="With --dry-run: another machine, for example 4xh200.")
     ] = None,
@@ -65,7 +70,16 @@ def run(
         raise CoevoError(f"{'--on' if on is not None else '--json'} is for a dry run: add --dry-run, or leave it out")
     from coevo.flows.start_run import RunOptions, start_run
 
-    return start_run(config, workspace_at(workspace), name, RunOptions(alone=True)).code
+    opened = workspace_at(workspace)
+    if remote is None:
+        return start_run(config, opened, name, RunOptions(alone=True)).code
+    if name is None:
+        raise CoevoError("--remote: other machines continue the run by its name: give one with --name")
+    opened.check_vacant(name)
+    from coevo.flows.remote_run import at_remote
+
+    with at_remote(opened, name, remote, new=True):
+        return start_run(config, opened, name, RunOptions(alone=True)).code
 
 
 def resume(
@@ -78,9 +92,16 @@ def resume(
         float | None, typer.Option("--max-hours", min=0.01, help="Start no revision that would end later than this.")
     ] = None,
     trust: TrustOption = None,
+    remote: RemoteOption = None,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="With --remote: take the run's lock from a process that has ended.")
+    ] = False,
     directory: WorkspaceOption = None,
 ) -> int:
     """Continue a run from its last revision.
+
+    With --remote, the run is fetched first, its revisions are sent while they are made, and no other machine continues
+    it meanwhile.
 
     A run that stops for approval exits with code 3. A run from elsewhere may hold settings that start a program, import
     code or reach a network. Nothing starts before they are confirmed: one by one on a terminal, or by name with
@@ -90,12 +111,17 @@ def resume(
     """
     from coevo.flows.console.trust_prompt import confirm_run
 
+    if take_over and remote is None:
+        raise CoevoError("--take-over takes a lock at a remote: name it with --remote")
     workspace = workspace_at(directory)
-    confirm_run(workspace, run, workspace.existing(run).read_config(), trust)
-    from coevo.flows.start_run import RunOptions, resume_run
+    from coevo.flows.remote_run import at_remote
 
-    how = RunOptions(alone=True, max_hours=max_hours, iterations=iterations, accept_change=accept_change)
-    return resume_run(run, workspace, how).code
+    with at_remote(workspace, run, remote, take_over=take_over):
+        confirm_run(workspace, run, workspace.existing(run).read_config(), trust)
+        from coevo.flows.start_run import RunOptions, resume_run
+
+        how = RunOptions(alone=True, max_hours=max_hours, iterations=iterations, accept_change=accept_change)
+        return resume_run(run, workspace, how).code
 
 
 def _dry_run(config: RunConfig, workspace: Workspace, on: str | None, as_json: bool) -> int:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from logging import Logger, LoggerAdapter
-from pathlib import Path
 from typing import Any
 
 from prefect import flow, get_run_logger, runtime
@@ -12,7 +11,8 @@ from prefect.client.schemas.objects import State
 
 from coevo.flows.coevolve import coevolve
 from coevo.flows.history.history import trail
-from coevo.flows.servers.end_state import name_end
+from coevo.flows.remote_run import at_remote
+from coevo.flows.servers.end_state import name_end, session_workspace
 from coevo.flows.servers.prefect_watch import watching
 from coevo.flows.servers.servers import going_on
 from coevo.flows.sessions.notification import notify as send
@@ -31,6 +31,8 @@ from coevo.utilities.errors import CoevoError
 from coevo.utilities.system_faults import fault
 
 PURPOSE = "a scheduled session"
+MAX_BEGINNINGS = 5
+"""Most times that a session of a shared pool begins."""
 
 
 class Log:
@@ -150,6 +152,7 @@ def session(
     max_hours: float | None = None,
     rollback_on_drop: float | None = None,
     notify: str | None = None,
+    remote: str | None = None,
 ) -> None:
     """Continue a run for one session.
 
@@ -161,14 +164,21 @@ def session(
         max_hours: hours of the session; no revision begins that would end later.
         rollback_on_drop: largest drop of success on a panel; after a larger one the session is rolled back.
         notify: Prefect notification block, ``type/name``, that reports the session.
+        remote: address at which the run is shared; it is continued in the workspace of the worker.
 
     Raises:
         CoevoError: the run cannot continue; committed revisions are safe.
     """
     reporter = Log(get_run_logger())
-    opened = Workspace(Path(workspace))
+    opened = session_workspace(workspace, remote)
     try:
-        with holding_for(PURPOSE), watching(going_on(run), alone=True):
+        _check_beginnings(run)
+        with (
+            holding_for(PURPOSE),
+            watching(going_on(run), alone=True),
+            reporting_to(reporter),
+            at_remote(opened, run, remote, if_lost=True, purpose=PURPOSE),
+        ):
             tag(run, opened.existing(run).read_config().recipe)
             account = play(opened, opened.existing(run), reporter, iterations, max_hours)
             account = guard(opened, account, rollback_on_drop)
@@ -178,6 +188,12 @@ def session(
         raise
     create_markdown_artifact(account.body(), key=artifact_key(run), description=account.subject())
     send_notification(notify, account.subject(), account.body(), reporter)
+
+
+def _check_beginnings(run: str) -> None:
+    """Raise ``CoevoError`` for a session whose worker has died each time: it would die for ever."""
+    if runtime.flow_run.run_count > MAX_BEGINNINGS:
+        raise CoevoError(f"{run}: the worker of this session died {MAX_BEGINNINGS} times: see its log and its memory")
 
 
 def play(workspace: Workspace, paths: RunPaths, reporter: Log, iterations: int, max_hours: float | None) -> Account:

@@ -40,12 +40,12 @@ def create(root, name, iterations):
 
 
 @contextmanager
-def worker(root, log, **environment):
+def worker(root, log, arguments=(), **environment):
     """``coevo worker``, which looks for sessions every second."""
     settings = {"PREFECT_WORKER_QUERY_SECONDS": "1", **environment}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command("worker", workspace=root),
+            command("worker", *arguments, workspace=root),
             cwd=ROOT,
             stdout=output,
             stderr=subprocess.STDOUT,

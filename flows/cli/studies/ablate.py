@@ -65,6 +65,10 @@ def ablate(
         bool, typer.Option("--dry-run", help="Check every arm, and forecast its hours; start nothing.")
     ] = False,
     show: Annotated[bool, typer.Option("--show", help="Show the result of the finished runs; start nothing.")] = False,
+    pool: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Spread the runs over the workers of a pool, `coevo worker --pool NAME`."),
+    ] = None,
     as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> int:
@@ -76,7 +80,7 @@ def ablate(
     `interval`, `of difference`: 95 % over the seeds by Student's t; differences from the reference arm are paired by
     seed. `verdict`: as the paper, reversed, or undecided, where the interval holds 0 or the bound that is claimed.
 
-    A run that stops for approval exits with code 3.
+    A run that stops for approval exits with code 3. With --pool the command ends at once: repeat it with --show.
 
     Example: coevo ablate jerp-frozen-rules --seeds 3
     """
@@ -85,6 +89,8 @@ def ablate(
     described, workspace = options.described(), workspace_at(directory)
     if dry_run:
         return _dry_run(described, workspace, as_json)
+    if pool is not None and not show:
+        return _submit(described, workspace, pool, as_json)
     code = 0 if show else _play(described, workspace, as_json)
     _report(described, workspace, as_json)
     return code
@@ -146,6 +152,30 @@ def _play(study: StudyConfig, workspace: Workspace, quiet: bool) -> int:
     except KeyboardInterrupt:
         output.line(f"interrupted: {THEN}")
         raise
+
+
+def _submit(study: StudyConfig, workspace: Workspace, pool: str, as_json: bool) -> int:
+    """Create the runs that do not exist, and have the workers of a pool play those that are not finished."""
+    from coevo.flows.sessions.schedules import submit
+    from coevo.flows.studies.outcome import is_finished, revisions_of
+    from coevo.flows.studies.study_runs import check_parts, check_runs, runs_of
+
+    runs = runs_of(study)
+    check_runs(study, runs, workspace)
+    check_parts(runs)
+    for each in runs:
+        if not workspace.run(each.name).created.is_file():
+            workspace.create(each.name, each.config)
+    left = [each for each in runs if not is_finished(each, revisions_of(each, workspace))]
+    begun = submit(workspace, {each.name: each.config.iterations for each in left}, pool)
+    row = {"pool": pool, "runs": len(runs), "finished": len(runs) - len(left), "begun": begun}
+    output.result(
+        as_json,
+        row,
+        f"{study.name}: {len(begun)} runs wait for `coevo worker --pool {pool}`, {len(left) - len(begun)} were begun "
+        f"before, {row['finished']} of {len(runs)} are finished; see `coevo ablate {study.name} --show`",
+    )
+    return 0
 
 
 def _report(study: StudyConfig, workspace: Workspace, as_json: bool) -> None:
