@@ -42,7 +42,7 @@ def at_remote(
         remote: address of the remote; None for a run of this workspace alone, for which nothing happens.
         new: the run begins here, and the remote must not have it.
         take_over: take the lock from whoever has it.
-        if_lost: take a lost lock.
+        if_lost: wait until the lock is free or lost, and take it.
         purpose: purpose of this process, for others that want the lock.
 
     Raises:
@@ -58,7 +58,7 @@ def at_remote(
     with in_stage("looks at the remote"):
         store = to_push(remote)
         lock = RemoteLock(store, name, purpose)
-        lock.take(take_over, if_lost)
+        lock.await_lost() if if_lost else lock.take(take_over)
     try:
         _fetch(workspace, name, store, new)
         with _Sender(workspace, name, store, lock).sending():

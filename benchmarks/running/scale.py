@@ -59,8 +59,10 @@ def run(bench: Bench) -> None:
     for size in SIZES:
         found = bench.cell(f"bank-{size}", partial(measure_bank, size))
         for name in ("snapshot", "rollback"):
-            here, there = found[f"{name}_seconds"], found[f"{name}_s3_seconds"]
-            print(f"  {size:7} entries, {name}: {here:.3f}, on S3 {there:.3f} ({there / here:.1f} times)")
+            here, there = (found[where][f"{name}_seconds"] for where in ("directory", "s3"))
+            asked = found["s3"][f"{name}_requests"]
+            times = f"{there / here:.1f} times, {asked} requests"
+            print(f"  {size:7} entries, {name}: {here:.3f}, on S3 {there:.3f} ({times})")
     read = bench.cell("readers", measure_readers)
     print(f"{read['readers']} readers beside a writer on S3: {read['reads']} reads, {read['stale']} stale (target 0)")
     cells = (bench.cell(f"revisions-{count}", partial(measure_revisions, bench, count)) for count in REVISIONS)
@@ -72,26 +74,30 @@ def run(bench: Bench) -> None:
 
 
 def measure_bank(entries: int) -> BenchResult:
-    """Medians of a snapshot of a small change and of its rollback, in a directory and on S3."""
-    with TemporaryDirectory() as folder, s3(Path(folder)):
-        here, there = _timed(str(Path(folder) / "bank"), entries), _timed(f"s3://{BUCKET}/bank", entries)
-    return {
-        **here,
-        **{name.replace("_seconds", "_s3_seconds"): value for name, value in there.items()},
-        "entries": entries,
-    }
+    """Medians of a snapshot of a small change and of its rollback, in a directory and on S3; requests of the latter."""
+    with TemporaryDirectory() as folder, s3(Path(folder)) as log:
+        here, there = _timed(str(Path(folder) / "bank"), entries, log), _timed(f"s3://{BUCKET}/bank", entries, log)
+    return {"entries": entries, "directory": here, "s3": there}
 
 
-def _timed(address: str, entries: int) -> BenchResult:
+def _timed(address: str, entries: int, log: Path) -> BenchResult:
     bank, lessons = Bank(address), [large_run.entry(number, 1) for number in range(entries)]
     first = _seconds(partial(bank.merge, BankChange(tuple(lessons))))
     state = bank.versions(), bank.hashes()
-    snapshots, rollbacks = [], []
+    found: dict[str, list[float]] = {name: [] for name in ("snapshot", "rollback")}
+    asked = dict(found, snapshot=[], rollback=[])
     for number in range(REPEATS):
         change = BankChange(large_run.edited(lessons[:CHANGED], 10 + number))
-        snapshots.append(_seconds(partial(snapshot, bank, change)))
-        rollbacks.append(_seconds(partial(bank.restore, *state)))
-    return {"first_seconds": first, "snapshot_seconds": median(snapshots), "rollback_seconds": median(rollbacks)}
+        for name, what in (("snapshot", partial(snapshot, bank, change)), ("rollback", partial(bank.restore, *state))):
+            before = _requests(log)
+            found[name].append(_seconds(what))
+            asked[name].append(_requests(log) - before)
+    seconds = {f"{name}_seconds": median(values) for name, values in found.items()}
+    return {"first_seconds": first, **seconds, **{f"{name}_requests": median(values) for name, values in asked.items()}}
+
+
+def _requests(log: Path) -> int:
+    return log.read_text(encoding="utf-8", errors="replace").count('HTTP/1.1"')
 
 
 def measure_readers() -> BenchResult:
@@ -147,8 +153,8 @@ def measure_revisions(bench: Bench, count: int) -> BenchResult:
 
 
 @contextmanager
-def s3(folder: Path) -> Iterator[None]:
-    """A moto server with a bucket, to which this process and its children are led."""
+def s3(folder: Path) -> Iterator[Path]:
+    """A moto server with a bucket, to which this process and its children are led; its log."""
     import boto3
 
     log = folder / "moto.log"
@@ -162,7 +168,7 @@ def s3(folder: Path) -> Iterator[None]:
             time.sleep(0.05)
         with patch.dict(os.environ, {**KEYS, "AWS_ENDPOINT_URL": found[1], "AWS_CONFIG_FILE": str(folder / "none")}):
             boto3.client("s3").create_bucket(Bucket=BUCKET)
-            yield
+            yield log
     finally:
         server.kill()
         server.wait()

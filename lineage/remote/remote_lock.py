@@ -84,6 +84,21 @@ class RemoteLock:
         except Overtaken:
             raise self._refusal(_parsed(self._read())) from None
 
+    def await_lost(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Take the lock once it is free or lost: the process that a session follows may have died just now.
+
+        Raises:
+            CoevoError: another process renews it.
+        """
+        give_up = self._clock() + LOST_S + RENEWAL_S
+        while True:
+            try:
+                return self.take(if_lost=True)
+            except CoevoError:
+                if self._clock() > give_up:
+                    raise
+            sleep(RENEWAL_S / 4)
+
     def renew(self) -> None:
         """Tell others that the holder is alive.
 

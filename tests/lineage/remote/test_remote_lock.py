@@ -88,6 +88,30 @@ def test_a_lost_lock_is_found_by_owner_and_age_and_a_holder_that_was_frozen_lear
     lock().take(take_over=True)
 
 
+@pytest.mark.parametrize("renews", [True, False])
+def test_a_session_waits_for_the_lock_of_a_process_that_may_have_died(address, renews):
+    now = [NOW]
+    holder = RemoteLock(to_push(address), "first", "a session", lambda: now[0])
+    holder.take()
+    waits = []
+
+    def sleep(seconds):
+        now[0] += seconds
+        waits.append(seconds)
+        if renews:
+            holder.renew()
+
+    follower = RemoteLock(to_push(address), "first", clock=lambda: now[0])
+    if renews:
+        with pytest.raises(CoevoError, match="is in use by"):
+            follower.await_lost(sleep)
+    else:
+        follower.await_lost(sleep)
+        assert sum(waits) > LOST_S
+        with pytest.raises(Overtaken):
+            holder.renew()
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{}", b'{"owner": 3}', b"\xff", b'{"owner":"a\\nb","since":0,"seen":0,"token":""}']
 )
