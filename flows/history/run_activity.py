@@ -1,4 +1,4 @@
-"""What a run does now: its stage, what it waits for, its processes, its engines, and the workers of its pool."""
+"""Activity of a run: its stage and what it waits for, its processes, its engines, and the workers of its pool."""
 
 import os
 import re

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from logging import Logger, LoggerAdapter
 from typing import Any
+from uuid import UUID
 
 from prefect import flow, get_run_logger, runtime
 from prefect.artifacts import create_markdown_artifact
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
 
 from coevo.flows.coevolve import coevolve
@@ -31,6 +33,8 @@ from coevo.utilities.errors import CoevoError
 from coevo.utilities.system_faults import fault
 
 PURPOSE = "a scheduled session"
+GOAL = "coevo.goal"
+"""Label of a flow run with the last iteration of its session."""
 MAX_BEGINNINGS = 5
 """Most times that a session of a shared pool begins."""
 
@@ -202,7 +206,7 @@ def play(workspace: Workspace, paths: RunPaths, reporter: Log, iterations: int, 
     before = head_of(workspace, paths)
     if before is not None and waits(before):
         return Account(paths.name, history_of(workspace, paths), before.revision)
-    goal = goal_of(0 if before is None else before.iteration, paths.read_config().iterations, iterations)
+    goal = settled_goal(goal_of(0 if before is None else before.iteration, paths.read_config().iterations, iterations))
     config = paths.read_config()
     check_unchanged(config, before, paths.name, accept=False, weights=digests(config, workspace.root))
     lengthen(paths, goal)
@@ -217,6 +221,21 @@ def play(workspace: Workspace, paths: RunPaths, reporter: Log, iterations: int, 
 def goal_of(done: int, goal: int, iterations: int) -> int:
     """Last iteration of the run: unchanged until it is reached, so the next session makes up for an interrupted one."""
     return goal if done < goal else done + iterations
+
+
+def settled_goal(goal: int) -> int:
+    """Last iteration of this session: that of its first beginning, if another worker begins it again.
+
+    So a session whose worker died after its last revision plays no more than it was to play. Prefect keeps the number.
+    """
+    if runtime.flow_run.id is None:
+        return goal
+    with get_client(sync_client=True) as client:
+        known = client.read_flow_run(UUID(runtime.flow_run.id)).labels.get(GOAL)
+        if isinstance(known, int):
+            return known
+        client.update_flow_run_labels(UUID(runtime.flow_run.id), {GOAL: goal})
+    return goal
 
 
 def guard(workspace: Workspace, account: Account, most: float | None) -> Account:

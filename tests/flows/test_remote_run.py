@@ -3,8 +3,9 @@
 import pytest
 from support import small_run
 from support.remotes import advance, content
-from support.runs import RUN, coevo, share, states
+from support.runs import coevo, share, states
 from support.s3_server import BUCKET, Server
+from support.scheduled import RECIPE, SETTINGS
 from support.second_machine import guide
 
 from coevo.flows import remote_run
@@ -35,29 +36,31 @@ def source(tmp_path):
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 def test_a_run_that_was_killed_continues_on_a_second_machine_to_the_states_of_one_that_stayed(
-    untouched, warmstarts, no_servers_named, s3, tmp_path
+    warmstarts, no_servers_named, s3, tmp_path
 ):
-    here, there = share(warmstarts, tmp_path / "here"), share(warmstarts, tmp_path / "there")
+    alone, here, there = (share(warmstarts, tmp_path / name) for name in ("alone", "here", "there"))
     first, second, status = ([REMOTE if word == "s3://team/coevo" else word for word in line] for line in guide())
-    sent = "coevo.lineage.remote.push:push@1+"
-    killed = coevo(*first, *RUN[2:], workspace=here, kill=sent)
-    assert killed.returncode == -9, killed.stderr
+    settings = ("iterations=3", "seed=5", *SETTINGS)
+    whole = coevo("run", RECIPE, "--name", "shared", *settings, workspace=alone)
+    coevo("down", workspace=alone)
+    assert whole.returncode == 0, whole.stderr
+    small = [RECIPE if word == "homerules-coevo-rl" else word for word in first]
+    killed = coevo(*small, *settings, workspace=here, kill="coevo.lineage.remote.push:push@1+")
     coevo("down", workspace=here)
+    assert killed.returncode == -9, killed.stderr
     locked = coevo(*(word for word in second if word != "--take-over"), workspace=there)
-    assert (
-        locked.returncode,
-        locked.stderr.splitlines()[-1].count(f"run 'shared' at {REMOTE} is in use by process "),
-    ) == (2, 1)
+    assert locked.returncode == 2
+    assert locked.stderr.splitlines()[-1].startswith(f"coevo: run 'shared' at {REMOTE}")
     assert not (there / "runs" / "shared").exists()
     done = coevo(*second, workspace=there)
     coevo("down", workspace=there)
     assert done.returncode == 0, done.stderr
-    assert states(there, "shared") == untouched
+    assert states(there, "shared") == states(alone, "shared")
     assert coevo(*status, workspace=there).stdout.startswith("shared: finished")
     back = coevo("resume", "shared", "--remote", REMOTE, workspace=here)
     coevo("down", workspace=here)
     assert (back.returncode, "has done all of its 3 iterations" in back.stdout) == (0, True), back.stderr
-    assert states(here, "shared") == untouched
+    assert states(here, "shared") == states(alone, "shared")
 
 
 def test_revisions_go_there_while_they_are_made_and_the_next_machine_has_them(source, tmp_path, monkeypatch):

@@ -30,13 +30,13 @@ TINY = (
     "evaluation.tasks=8",
 )
 
+RECIPE = "homerules-experience-only"
+SETTINGS = tuple({setting.split("=")[0]: setting for setting in (*SMALL, *TINY)}.values())
+
 
 def create(root, name, iterations):
     """A run that nothing was done for yet, with a frozen policy that has hardly learned anything."""
-    known = {setting.split("=")[0]: setting for setting in (*SMALL, *TINY)}
-    return Workspace(root).create(
-        name, load_recipe("homerules-experience-only", [f"iterations={iterations}", *known.values()])
-    )
+    return Workspace(root).create(name, load_recipe(RECIPE, [f"iterations={iterations}", *SETTINGS]))
 
 
 @contextmanager

@@ -104,7 +104,8 @@ def translated(store: TrackingStore, what: str = "does not take the run") -> Ite
     # A database's driver may not be installed.
     except (package().MlflowException, SQLAlchemyError, sqlite3.Error, OSError, ImportError) as error:
         # Of SQLAlchemy's errors, the database's own message suffices.
-        said = missing_extra(error) or getattr(error, "orig", getattr(error.__cause__, "orig", error))
+        own = getattr(error, "orig", getattr(error.__cause__, "orig", error))
+        said = missing_extra(error) or own
         reason = without_login(" ".join(str(said).split()), store.uri)[:200]
         raise TrackingError(f"MLflow at {without_login(store.uri, store.uri)} {what}: {reason}") from error
 

@@ -1,4 +1,4 @@
-"""What `coevo status` says of engines and processes."""
+"""`coevo status` names the busiest engine, the processes of a run, and what it waits for."""
 
 import json
 import os

@@ -8,6 +8,7 @@ from support.scheduled import create
 
 from coevo.flows.servers.servers import CLIENT
 from coevo.flows.sessions import schedules
+from coevo.flows.sessions.scheduled_session import settled_goal
 from coevo.lineage.workspace import Workspace
 
 
@@ -30,6 +31,8 @@ def test_a_run_that_waits_or_plays_is_not_submitted_again(prefect_workspace, pre
             (waiting,) = client.read_flow_runs(flow_run_filter=one)
             assert waiting.work_pool_name == "study"
             assert "coevo-shared-pool" in waiting.tags
+            monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(waiting.id))
+            assert [settled_goal(goal) for goal in (2, 3)] == [2, 2]  # as it was when the session first began
         finally:
             for name in names:
                 schedules.remove(workspace, name)
