@@ -164,7 +164,7 @@ def _command(bench: Bench, *arguments: str) -> None:
 @contextmanager
 def s3(folder: Path) -> Iterator[Path]:
     """A moto server with a bucket, to which this process and its children are led; its log."""
-    import boto3
+    import boto3  # type: ignore[import-untyped]
 
     log = folder / "moto.log"
     with log.open("w") as output:

@@ -175,7 +175,7 @@ def status(
 
     Example: coevo status homerules-coevo-rl-1 --json
     """
-    from coevo.flows.history.run_activity import activity
+    from coevo.flows.run_activity import activity
 
     workspace = workspace_at(directory)
     found = run_summary(workspace.existing(run), workspace)

@@ -16,7 +16,6 @@ from prefect.events.schemas.automations import AutomationCore, Posture
 from prefect.states import Cancelled, Completed
 
 from coevo.envs.registry import find
-from coevo.flows.console.options import VARIABLE
 from coevo.flows.history.run_summaries import RunSummary, run_summaries, run_summary
 from coevo.flows.servers.servers import use_prefect
 from coevo.flows.servers.stale import mark_crashed
@@ -61,7 +60,7 @@ def name_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None
 
 def session_workspace(workspace: str, remote: str | None = None, **_: object) -> Workspace:
     """Workspace of a flow run by its parameters: that of the worker where the run is at a remote."""
-    return Workspace(Path(workspace if remote is None else os.environ[VARIABLE]))
+    return Workspace(Path(workspace if remote is None else os.environ["COEVO_WORKSPACE"]))
 
 
 def name_crashed(workspace: Workspace) -> list[str]:

@@ -57,10 +57,11 @@ def test_a_run_that_was_killed_continues_on_a_second_machine_to_the_states_of_on
     assert done.returncode == 0, done.stderr
     assert states(there, "shared") == states(alone, "shared")
     assert coevo(*status, workspace=there).stdout.startswith("shared: finished")
-    back = coevo("resume", "shared", "--remote", REMOTE, workspace=here)
-    coevo("down", workspace=here)
-    assert (back.returncode, "has done all of its 3 iterations" in back.stdout) == (0, True), back.stderr
-    assert states(here, "shared") == states(alone, "shared")
+    third = tmp_path / "third"  # the lock is free again
+    done = coevo("resume", "shared", "--remote", REMOTE, workspace=third)
+    coevo("down", workspace=third)
+    assert (done.returncode, "has done all of its 3 iterations" in done.stdout) == (0, True), done.stderr
+    assert states(third, "shared") == states(alone, "shared")
 
 
 def test_revisions_go_there_while_they_are_made_and_the_next_machine_has_them(source, tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymen
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from support.scheduled import create
 
+from coevo.flows.run_activity import pool_of
 from coevo.flows.servers.servers import CLIENT
 from coevo.flows.sessions import schedules
 from coevo.flows.sessions.scheduled_session import settled_goal
@@ -31,6 +32,8 @@ def test_a_run_that_waits_or_plays_is_not_submitted_again(prefect_workspace, pre
             (waiting,) = client.read_flow_runs(flow_run_filter=one)
             assert waiting.work_pool_name == "study"
             assert "coevo-shared-pool" in waiting.tags
+            assert pool_of("arm-a", workspace) == {"name": "study", "workers": [], "sessions": []}
+            assert pool_of("nobody", workspace) is None
             monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(waiting.id))
             assert [settled_goal(goal) for goal in (2, 3)] == [2, 2]  # as it was when the session first began
         finally:

@@ -137,7 +137,9 @@ def pool_of(run: str, workspace: Workspace) -> dict[str, Any] | None:
 
 
 def _workers(client: "SyncPrefectClient", pool: str) -> list[dict[str, Any]]:
-    answer = client.request("POST", "/work_pools/{name}/workers/filter", path_params={"name": pool}, json={})
+    answer = client.request(
+        "POST", "/work_pools/{work_pool_name}/workers/filter", path_params={"work_pool_name": pool}, json={}
+    )
     return [
         {"name": each["name"], "status": each["status"], "seen": each["last_heartbeat_time"]} for each in answer.json()
     ]

@@ -4,8 +4,8 @@ import json
 import os
 import shutil
 
-from coevo.flows.history.run_activity import activity, engine_load, summary_of
 from coevo.flows.history.run_summaries import run_summary
+from coevo.flows.run_activity import activity, engine_load, summary_of
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 
