@@ -3,7 +3,7 @@
 # make site   the documentation as web pages, in build/site; no link may be dead
 # make test SEED=7   the tests in the random order of a seed, as make test-full SEED=7, with sets in another order too
 # make lock   resolves requirements.lock for each version of Python, which takes the network
-# make chromium   the browser of the tests of make test-full, from Debian
+# make chromium, make postgres   the browser and the database of the tests of make test-full, from Debian
 # make vllm-cpu, make vllm-gpu   an environment with vLLM in .venv-vllm, for rollout.engine.type=vllm
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -25,7 +25,7 @@ VLLM := .venv-vllm/bin/python
 VLLM_INSTALL := $(VLLM) -m pip install --quiet --disable-pip-version-check
 VLLM_VERSION := 0.32.0
 
-.PHONY: run test quick test-full lint lock site bench soak chromium vllm-cpu vllm-gpu clean
+.PHONY: run test quick test-full lint lock site bench soak chromium postgres vllm-cpu vllm-gpu clean
 .DELETE_ON_ERROR:
 
 run: .venv/installed
@@ -37,7 +37,7 @@ test: .venv/installed-dev
 quick: .venv/installed-dev
 	$(PYTEST) -m "not full and not soak" --durations=15
 
-test-full: .venv/installed-dev chromium $(if $(wildcard .venv-vllm/gpu),,.venv-vllm/cpu)
+test-full: .venv/installed-dev chromium postgres $(if $(wildcard .venv-vllm/gpu),,.venv-vllm/cpu)
 	$(PYTEST) -m "full and not soak" --durations=40
 
 lint: .venv/installed-dev
@@ -58,7 +58,7 @@ site: .venv/installed-dev
 bench: .venv/installed-bench
 	$(BIN)/python -m benchmarks
 
-soak: .venv/installed-dev chromium $(if $(wildcard .venv-vllm/gpu),,.venv-vllm/cpu)
+soak: .venv/installed-dev chromium postgres $(if $(wildcard .venv-vllm/gpu),,.venv-vllm/cpu)
 	$(BIN)/python -m pytest -m soak -s
 
 chromium:
@@ -66,6 +66,14 @@ chromium:
 		{ echo "make test-full needs Chromium: install it as root, apt-get install chromium, then try again"; exit 1; }
 	@command -v chromium >/dev/null || { apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends chromium; }
+
+# Debian starts a database of its own after the installation, which the tests do not need.
+postgres:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null; } || \
+		{ echo "make test-full needs Postgres: install it as root, apt-get install postgresql, then try again"; exit 1; }
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { apt-get update -qq && mkdir -p /etc/postgresql-common && \
+		echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.conf && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends postgresql; }
 
 vllm-cpu: .venv-vllm/cpu
 

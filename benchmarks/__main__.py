@@ -34,6 +34,7 @@ from benchmarks.running import (
     on_ray,
     publishing_cost,
     report_time,
+    scale,
     ui,
     watch_page,
 )
@@ -69,6 +70,7 @@ BENCHMARKS = {
     "fsck": fsck_time.run,
     "report": report_time.run,
     "watch": watch_page.run,
+    "scale": scale.run,
     "model_size": model_size.run,
     "retrieval": retrieval_speed.run,
     "lookups": lookups.run,

@@ -16,6 +16,7 @@ EXTRAS = {
         "httpx2", "jinja2", "matplotlib", "mlflow", "openai", "pandas", "peft", "prefect", "safetensors", "sklearn",
         "sqlalchemy", "starlette", "tokenizers", "torch", "transformers", "uvicorn",
     ),
+    "postgres": ("psycopg2",),
     "s3": ("dvc_s3", "s3fs", "boto3", "botocore"),
     "alfworld": ("alfworld", "fast_downward", "textworld"),
     "babyai": ("minigrid",),

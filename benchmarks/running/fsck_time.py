@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -53,17 +54,31 @@ def _cpu() -> float:
 
 def build(bench: Bench, config: RunConfig) -> None:
     """Commit and publish the run ``many``."""
+    trackers: list[Tracker] = []
+
+    def publish(made: Publication) -> None:
+        if not trackers:
+            origin = bench.workspace.run("many").created.read_text(encoding="utf-8").strip()
+            trackers.append(Tracker(tracking_store(bench.workspace.root), "homerules", "many", origin))
+        trackers[0].publish(made)
+
+    paths = commit_revisions(bench, config, REVISIONS, publish)
+    trackers[0].finish(RunStatus("finished"), 1.0)
+    paths.published.write_text(f'{{"published": {REVISIONS - 1}}}\n', encoding="utf-8")
+
+
+def commit_revisions(
+    bench: Bench, config: RunConfig, count: int, committed: Callable[[Publication], object]
+) -> RunPaths:
+    """Commit so many revisions of the run ``many``, and call a function after each."""
     paths = bench.workspace.create("many", config)
     bank = Bank(paths.bank)
-    origin = paths.created.read_text(encoding="utf-8").strip()
-    tracker = Tracker(tracking_store(bench.workspace.root), "homerules", paths.name, origin)
     with Lineage.open(paths.lineage, bench.workspace.cache) as lineage:
-        for revision in range(REVISIONS):
+        for revision in range(count):
             bank.merge(_change(revision))
             manifest = lineage.commit(_stage(paths, revision), _state(config, bank, revision), _observed(paths, bank))
-            tracker.publish(Publication(manifest, lineage.history.commit_hash(revision), bank.active()))
-    tracker.finish(RunStatus("finished"), 1.0)
-    paths.published.write_text(f'{{"published": {REVISIONS - 1}}}\n', encoding="utf-8")
+            committed(Publication(manifest, lineage.history.commit_hash(revision), bank.active()))
+    return paths
 
 
 def _change(revision: int) -> BankChange:

@@ -9,13 +9,14 @@ from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.flows.history import history
 from coevo.flows.history.revision_reference import reading
-from coevo.flows.history.run_summaries import RunSummary, run_row, run_summaries
+from coevo.flows.history.run_summaries import RunSummary, run_row, run_summaries, run_summary
 from coevo.flows.history.success import best_revision, held_out_success, last_fall, training_success
 from coevo.lineage.lock import holder
 from coevo.lineage.revision.manifest import Manifest
 from coevo.records.intervals import Interval
 
 SHOWN = ("run", "recipe", "status", "stage", "iteration", "success")
+PROCESS_COLUMNS = ("node", "role", "rank", "pid", "cpu", "memory")
 LOG_COLUMNS = ("rev", "iter", "time", "success", "hits", "held_out", "bank", "s", "what")
 
 
@@ -162,4 +163,54 @@ def _cells(one: RunSummary, row: dict[str, Any]) -> dict[str, object]:
     return row | {"iteration": iteration, "success": " → ".join(success)}
 
 
-COMMANDS = (runs, log)
+def status(
+    run: Annotated[str, typer.Argument(help="Name of the run.")],
+    as_json: JsonOption = False,
+    directory: WorkspaceOption = None,
+) -> None:
+    """Show what a run does now.
+
+    Its stage and what it waits for, the processes that work for it here with their logs, the load of its engines, the
+    busiest one beside the mean, and the workers and sessions of its pool if it is scheduled. No server is started.
+
+    Example: coevo status homerules-coevo-rl-1 --json
+    """
+    from coevo.flows.run_activity import activity
+
+    workspace = workspace_at(directory)
+    found = run_summary(workspace.existing(run), workspace)
+    seen = activity(found, workspace)
+    if as_json:
+        output.document(seen)
+        return
+    output.line(f"{run}: {found.status}")
+    if seen["waits_for"]:
+        output.line(f"waits for {seen['waits_for']}")
+    if seen["processes"]:
+        output.table([_process_cells(each) for each in seen["processes"]], PROCESS_COLUMNS)
+    if (load := seen["engine_load"]) is not None:
+        for title, row in (("mean of the engines", load["mean"]), (f"busiest, {load['worst']['name']}", load["worst"])):
+            figures = "{tokens_per_s:g} tokens/s, {running:g} running, {waiting:g} waiting, cache {cache:g} %"
+            output.line(f"{title}: {figures.format_map(row)}")
+    for text in _of_pool(seen["pool"]):
+        output.line(text)
+
+
+def _process_cells(row: dict[str, Any]) -> dict[str, object]:
+    memory = f"{row['memory_bytes'] / 1e6:.0f} MB"
+    return row | {"rank": row["rank"] or "", "cpu": f"{row['cpu_s']:.0f} s", "memory": memory}
+
+
+def _of_pool(pool: dict[str, Any] | None) -> Iterator[str]:
+    """Lines about the pool of a scheduled run."""
+    if pool is None:
+        return
+    yield f"pool {pool['name']}: {len(pool['workers'])} workers"
+    busy = {each["worker"]: each for each in pool["sessions"]}
+    for worker in pool["workers"]:
+        session = busy.get(worker["name"])
+        what = "idle" if session is None else f"{session['run']} ({session['state']})"
+        yield f"  {worker['name']} ({worker['status'].lower()}): {what}"
+
+
+COMMANDS = (runs, status, log)

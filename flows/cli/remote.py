@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +11,7 @@ from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.flows.console.output import Bars, bars
 from coevo.flows.history.run_summaries import faults, run_summaries
+from coevo.flows.remote_run import open_bank
 from coevo.lineage.trust import described
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.reporter import in_stage
@@ -20,7 +20,6 @@ from coevo.utilities.errors import CoevoError
 if TYPE_CHECKING:
     from coevo.lineage.remote.push import Transferred
     from coevo.lineage.remote.remote_store import Store
-    from coevo.lineage.revision.versioned_store import VersionedBank
 
     Transfer = Callable[[str, Bars], Transferred]
 
@@ -53,7 +52,7 @@ def push(
         store = to_push(remote)
     by_name = {run.name: run for run in paths}
     moved = _each(
-        by_name, lambda name, meter: send(by_name[name], workspace.cache, store, _open_bank, meter), as_json, "sent"
+        by_name, lambda name, meter: send(by_name[name], workspace.cache, store, open_bank, meter), as_json, "sent"
     )
     if as_json:
         output.document([_row(found) for found in moved.values()])
@@ -107,7 +106,7 @@ def _wanted(runs: list[str] | None, workspace: Workspace, store: "Store") -> lis
 def _pull(name: str, workspace: Workspace, store: "Store", meter: Bars) -> "Transferred":
     from coevo.lineage.remote.pull import pull as fetch
 
-    return fetch(name, workspace, store, _open_bank, meter)
+    return fetch(name, workspace, store, open_bank, meter)
 
 
 def _each(names: Collection[str], transfer: "Transfer", as_json: bool, done: str) -> dict[str, "Transferred"]:
@@ -140,14 +139,6 @@ def _sentence(found: "Transferred", done: str) -> str:
     if not found.moved.files:
         return f"{found.run}@{found.revision}: up to date, no files {done}."
     return f"{found.run}@{found.revision}: {found.moved.files} files, {decimal(found.moved.size)} {done}."
-
-
-def _open_bank(path: Path) -> "VersionedBank":
-    from coevo.memory.bank.bank import Bank
-    from coevo.memory.bank.lance_files import check_enclosed
-
-    check_enclosed(path)
-    return Bank(path)
 
 
 COMMANDS = (push, pull)

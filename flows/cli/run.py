@@ -14,6 +14,10 @@ from coevo.utilities.errors import CoevoError
 if TYPE_CHECKING:
     from coevo.flows.start_run import RunEnd
 
+RemoteOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Directory or s3://BUCKET/PREFIX where machines share the run."),
+]
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
 
 
@@ -43,6 +47,7 @@ def run(
         bool,
         typer.Option("--dry-run", help="Estimate time and memory, and play two turns; start no run."),
     ] = False,
+    remote: RemoteOption = None,
     on: Annotated[
         str | None, typer.Option(metavar="MACHINE", help="With --dry-run: another machine, for example 4xh200.")
     ] = None,
@@ -68,10 +73,16 @@ def run(
         raise CoevoError("--on is for a dry run: add --dry-run, or leave it out")
     from coevo.flows.start_run import RunOptions, start_run
 
-    place = workspace_at(workspace)
-    return _told(
-        start_run(config, place, name, RunOptions(alone=True, quiet=as_json, overrides=overrides or [])), place, as_json
-    )
+    opened, how = workspace_at(workspace), RunOptions(alone=True, quiet=as_json, overrides=overrides or [])
+    if remote is None:
+        return _told(start_run(config, opened, name, how), opened, as_json)
+    if name is None:
+        raise CoevoError("--remote: other machines continue the run by its name: give one with --name")
+    opened.check_vacant(name)
+    from coevo.flows.remote_run import at_remote
+
+    with at_remote(opened, name, remote, new=True):
+        return _told(start_run(config, opened, name, how), opened, as_json)
 
 
 def resume(
@@ -85,9 +96,16 @@ def resume(
     ] = None,
     trust: TrustOption = None,
     as_json: JsonOption = False,
+    remote: RemoteOption = None,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="With --remote: take the run's lock from a process that has ended.")
+    ] = False,
     directory: WorkspaceOption = None,
 ) -> int:
     """Continue a run from its last revision.
+
+    With --remote, the run is fetched first, its revisions are sent while they are made, and no other machine continues
+    it meanwhile.
 
     A run that stops for approval exits with code 3. A run from elsewhere may hold settings that start a program, import
     code or reach a network. Nothing starts before they are confirmed: one by one on a terminal, or by name with
@@ -97,12 +115,19 @@ def resume(
     """
     from coevo.flows.console.trust_prompt import confirm_run
 
+    if take_over and remote is None:
+        raise CoevoError("--take-over takes a lock at a remote: name it with --remote")
     workspace = workspace_at(directory)
-    confirm_run(workspace, run, workspace.existing(run).read_config(), trust)
-    from coevo.flows.start_run import RunOptions, resume_run
+    from coevo.flows.remote_run import at_remote
 
-    how = RunOptions(alone=True, quiet=as_json, max_hours=max_hours, iterations=iterations, accept_change=accept_change)
-    return _told(resume_run(run, workspace, how), workspace, as_json)
+    with at_remote(workspace, run, remote, take_over=take_over):
+        confirm_run(workspace, run, workspace.existing(run).read_config(), trust)
+        from coevo.flows.start_run import RunOptions, resume_run
+
+        how = RunOptions(
+            alone=True, quiet=as_json, max_hours=max_hours, iterations=iterations, accept_change=accept_change
+        )
+        return _told(resume_run(run, workspace, how), workspace, as_json)
 
 
 def _told(end: "RunEnd", workspace: Workspace, as_json: bool) -> int:

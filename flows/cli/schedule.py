@@ -23,6 +23,9 @@ AHEAD, DAY, MINUTE = timedelta(days=100), timedelta(days=1), timedelta(minutes=1
 """Time in which a change of clocks is named; Prefect plans no further."""
 
 
+PoolOption = Annotated[str, typer.Option("--pool", metavar="NAME", help="Work pool, one worker a machine.")]
+
+
 @dataclass(frozen=True)
 class SessionOptions:
     """Terms of each session."""
@@ -38,6 +41,10 @@ class SessionOptions:
     notify: Annotated[
         str | None, typer.Option(metavar="TYPE/NAME", help="Prefect notification block that reports each session.")
     ] = None
+    remote: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Where machines share the run: a session begins on any worker."),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,7 @@ class TimeOptions:
 
     cron: Annotated[str, typer.Option(help="Five fields: minute, hour, day of month, month, day of week.")]
     timezone: Annotated[str, typer.Option(help="Time zone of --cron, for example Europe/Berlin.")] = "UTC"
+    pool: PoolOption = "coevo"
 
 
 @app.command()
@@ -76,7 +84,7 @@ def add(
     trust_run(workspace, run, config, trust)
     with_iterations(config, max(1, config.iterations), run)  # raises if the run cannot continue
     parameters = {"run": run, "workspace": str(workspace.root), **asdict(terms)}
-    row = _row(plan(workspace, run, Schedule(times.cron, times.timezone, parameters)))
+    row = _row(plan(workspace, run, Schedule(times.cron, times.timezone, parameters, times.pool)))
     output.result(as_json, row, f"Next session of {run}: {row['next']}, if `coevo worker` is running then.")
 
 
@@ -147,14 +155,17 @@ def remove(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOp
     output.result(as_json, {"run": run, "deleted": True}, f"Deleted the schedule of {run}.")
 
 
-def worker(workspace: WorkspaceOption = None) -> int:
+def worker(pool: PoolOption = "coevo", workspace: WorkspaceOption = None) -> int:
     """Run scheduled sessions when they are due, until interrupted.
+
+    Workers on several machines share a pool. A session whose worker dies is begun again by another worker of its pool.
+    That of the pool "coevo", for a single worker, waits for its next time.
 
     Example: coevo worker
     """
     from coevo.flows.sessions.session_worker import work
 
-    return work(workspace_at(workspace))
+    return work(workspace_at(workspace), pool)
 
 
 def _check_zone(timezone: str) -> None:
@@ -191,6 +202,7 @@ def _row(one: "StoredSchedule") -> dict[str, Any]:
         "run": one.run,
         "cron": one.schedule.cron,
         "timezone": one.schedule.timezone,
+        "pool": one.schedule.pool,
         **terms,
         "paused": one.paused,
         "next": when,
@@ -203,10 +215,11 @@ def _cells(one: "StoredSchedule") -> dict[str, Any]:
     bounds = [f"{row['iterations']} iterations"]
     bounds += [f"{row['max_hours']:g} h"] if row["max_hours"] is not None else []
     bounds += [f"rollback {row['rollback_on_drop']:g}"] if row["rollback_on_drop"] is not None else []
-    bounds += [f"notify {row['notify']}"] if row["notify"] is not None else []
+    bounds += [f"{name} {row[name]}" for name in ("notify", "remote") if row[name] is not None]
+    bounds += [f"pool {row['pool']}"] if row["pool"] != "coevo" else []
     return {
         "run": row["run"],
-        "schedule": f"{row['cron']} {row['timezone']}",
+        "schedule": f"{row['cron']} {row['timezone']}" if row["cron"] else "once",
         "session": ", ".join(bounds),
         "next": row["next"][:MINUTES].replace("T", " ") if row["next"] else "paused" if row["paused"] else "soon",
         "last": row["last"],

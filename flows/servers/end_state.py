@@ -1,5 +1,6 @@
 """Last states of flow runs: the status of the run at its end, and Crashed for runs whose process was killed."""
 
+import os
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -30,6 +31,9 @@ IN_ORDER = ("Finished", "Waiting", "Stopped")
 INTERRUPTED = "Execution was aborted by an interrupt signal."
 """Message with which Prefect marks a flow run Crashed after Ctrl-C."""
 NAME = "coevo: mark dead runs Crashed"
+AGAIN = "coevo: begin crashed sessions of shared pools again"
+SHARED = "coevo-shared-pool"
+"""Tag of the sessions of a pool with several workers."""
 SILENCE = timedelta(seconds=120)
 """Time without heartbeats after which a run counts as dead: four heartbeats, since a busy machine sends some late."""
 ENDS = ("Completed", "Failed", "Cancelled", "Crashed", *IN_ORDER)
@@ -43,7 +47,7 @@ def name_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None
     """
     if not (state.is_completed() or state.message == INTERRUPTED):
         return
-    workspace = Workspace(Path(flow_run.parameters["workspace"]))
+    workspace = session_workspace(**flow_run.parameters)
     found = run_summary(workspace.run(flow_run.parameters["run"]), workspace)
     if flow.name == "session" and found.status.status != "waiting":
         return
@@ -52,6 +56,11 @@ def name_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None
     ended: State[Any] = named(name=found.status.status.capitalize(), message=message)
     with get_client(sync_client=True) as client:
         client.set_flow_run_state(flow_run.id, ended, force=True)
+
+
+def session_workspace(workspace: str, remote: str | None = None, **_: object) -> Workspace:
+    """Workspace of a flow run by its parameters: that of the worker where the run is at a remote."""
+    return Workspace(Path(workspace if remote is None else os.environ["COEVO_WORKSPACE"]))
 
 
 def name_crashed(workspace: Workspace) -> list[str]:
@@ -75,9 +84,30 @@ def _name_crashed(found: RunSummary, workspace: Workspace) -> Iterator[str]:
 
 def ensure_crash_detection(name: str = NAME, silence: timedelta = SILENCE) -> UUID:
     """Id of the automation of this name; it is created, or brought up to date where an earlier version made it."""
-    wanted = _automation(name, silence)
+    return _ensured(_automation(name, silence))
+
+
+def ensure_second_beginning() -> UUID:
+    """Id of the automation that lets another worker begin a crashed session of a shared pool again.
+
+    The server decides it, once for each crash, so that no session begins twice.
+    """
+    trigger = EventTrigger(
+        expect={"prefect.flow-run.Crashed"},
+        match={"prefect.resource.id": "prefect.flow-run.*"},
+        match_related={"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{SHARED}"},
+        for_each={"prefect.resource.id"},
+        posture=Posture.Reactive,
+        threshold=1,
+    )
+    message = "its worker died: another one begins it again, from what was committed"
+    action = ChangeFlowRunState(state=StateType.SCHEDULED, message=message)
+    return _ensured(AutomationCore(name=AGAIN, description=message, trigger=trigger, actions=[action]))
+
+
+def _ensured(wanted: AutomationCore) -> UUID:
     with get_client(sync_client=True) as client:
-        for known in client.read_automations_by_name(name):
+        for known in client.read_automations_by_name(wanted.name):
             if known.description != wanted.description:
                 client.update_automation(known.id, wanted)
             return known.id

@@ -69,6 +69,7 @@ def _is_dead(session: FlowRun, workspace: Workspace) -> bool:
     began = session.state.timestamp if session.state is not None else session.expected_start_time
     if (
         session.parameters.get("workspace") != str(workspace.root)
+        or session.parameters.get("remote") is not None  # its process may run on another machine
         or began is None
         or datetime.now(UTC) - began < LOCK_TIMEOUT
     ):

@@ -3,16 +3,18 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from logging import Logger, LoggerAdapter
-from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from prefect import flow, get_run_logger, runtime
 from prefect.artifacts import create_markdown_artifact
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
 
 from coevo.flows.coevolve import coevolve
 from coevo.flows.history.history import trail
-from coevo.flows.servers.end_state import name_end
+from coevo.flows.remote_run import at_remote
+from coevo.flows.servers.end_state import name_end, session_workspace
 from coevo.flows.servers.prefect_watch import watching
 from coevo.flows.servers.servers import going_on
 from coevo.flows.sessions.notification import notify as send
@@ -31,6 +33,10 @@ from coevo.utilities.errors import CoevoError
 from coevo.utilities.system_faults import fault
 
 PURPOSE = "a scheduled session"
+GOAL = "coevo.goal"
+"""Label of a flow run with the last iteration of its session."""
+MAX_BEGINNINGS = 5
+"""Most times that a session of a shared pool begins."""
 
 
 class Log:
@@ -150,6 +156,7 @@ def session(
     max_hours: float | None = None,
     rollback_on_drop: float | None = None,
     notify: str | None = None,
+    remote: str | None = None,
 ) -> None:
     """Continue a run for one session.
 
@@ -161,14 +168,21 @@ def session(
         max_hours: hours of the session; no revision begins that would end later.
         rollback_on_drop: largest drop of success on a panel; after a larger one the session is rolled back.
         notify: Prefect notification block, ``type/name``, that reports the session.
+        remote: address at which the run is shared; it is continued in the workspace of the worker.
 
     Raises:
         CoevoError: the run cannot continue; committed revisions are safe.
     """
     reporter = Log(get_run_logger())
-    opened = Workspace(Path(workspace))
+    opened = session_workspace(workspace, remote)
     try:
-        with holding_for(PURPOSE), watching(going_on(run), alone=True):
+        _check_beginnings(run)
+        with (
+            holding_for(PURPOSE),
+            watching(going_on(run), alone=True),
+            reporting_to(reporter),
+            at_remote(opened, run, remote, if_lost=True, purpose=PURPOSE),
+        ):
             tag(run, opened.existing(run).read_config().recipe)
             account = play(opened, opened.existing(run), reporter, iterations, max_hours)
             account = guard(opened, account, rollback_on_drop)
@@ -180,13 +194,19 @@ def session(
     send_notification(notify, account.subject(), account.body(), reporter)
 
 
+def _check_beginnings(run: str) -> None:
+    """Raise ``CoevoError`` for a session whose worker has died each time: it would die for ever."""
+    if runtime.flow_run.run_count > MAX_BEGINNINGS:
+        raise CoevoError(f"{run}: the worker of this session died {MAX_BEGINNINGS} times: see its log and its memory")
+
+
 def play(workspace: Workspace, paths: RunPaths, reporter: Log, iterations: int, max_hours: float | None) -> Account:
     """Play the iterations of a session; none while the run is pending approval or a setting is not confirmed."""
     workspace.trust.demand(paths.name, paths.read_config())
     before = head_of(workspace, paths)
     if before is not None and waits(before):
         return Account(paths.name, history_of(workspace, paths), before.revision)
-    goal = goal_of(0 if before is None else before.iteration, paths.read_config().iterations, iterations)
+    goal = settled_goal(goal_of(0 if before is None else before.iteration, paths.read_config().iterations, iterations))
     config = paths.read_config()
     check_unchanged(config, before, paths.name, accept=False, weights=digests(config, workspace.root))
     lengthen(paths, goal)
@@ -206,6 +226,21 @@ def play(workspace: Workspace, paths: RunPaths, reporter: Log, iterations: int, 
 def goal_of(done: int, goal: int, iterations: int) -> int:
     """Last iteration of the run: unchanged until it is reached, so the next session makes up for an interrupted one."""
     return goal if done < goal else done + iterations
+
+
+def settled_goal(goal: int) -> int:
+    """Last iteration of this session: that of its first beginning, if another worker begins it again.
+
+    So a session whose worker died after its last revision plays no more than it was to play. Prefect keeps the number.
+    """
+    if runtime.flow_run.id is None:
+        return goal
+    with get_client(sync_client=True) as client:
+        known = client.read_flow_run(UUID(runtime.flow_run.id)).labels.get(GOAL)
+        if isinstance(known, int):
+            return known
+        client.update_flow_run_labels(UUID(runtime.flow_run.id), {GOAL: goal})
+    return goal
 
 
 def guard(workspace: Workspace, account: Account, most: float | None) -> Account:

@@ -1,4 +1,4 @@
-"""Schedules of runs. Each is a Prefect deployment ``session/RUN`` on the work pool of a worker.
+"""Schedules of runs. Each is a Prefect deployment ``session/RUN`` on the work pool of workers.
 
 A run has at most one session at a time: a session that is due while another one runs is cancelled. Of the sessions that
 were due while no worker ran, the first one runs and the others are therefore cancelled.
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from prefect.client.schemas.responses import DeploymentResponse
 
 POOL = "coevo"
+"""Pool of schedules that name none, for one worker."""
 FLOW = "session"
 ENTRYPOINT = "coevo.flows.sessions.scheduled_session.session"
 SCHEDULER_TIMEOUT_S = 120.0
@@ -37,14 +38,16 @@ class Schedule:
     """Times of a run's sessions, and the parameters of ``coevo.flows.sessions.scheduled_session.session``.
 
     Attributes:
-        cron: five fields.
+        cron: five fields; empty for sessions that are begun once, see ``submit``.
         timezone: IANA name of the time zone.
         parameters: parameters of each session.
+        pool: work pool. A session of another pool than ``POOL`` is begun again by another worker if it crashes.
     """
 
     cron: str
     timezone: str
     parameters: Mapping[str, Any]
+    pool: str = POOL
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +79,54 @@ def add(workspace: Workspace, run: str, schedule: Schedule) -> StoredSchedule:
     with _client(workspace) as client:
         _check(schedule)
         _find(workspace, run, client)
-        _ensure_pool(client)
+        _ensure_pool(client, schedule.pool)
         _deploy(run, schedule)
         return _planned_soon(workspace, run, client)
 
 
-def prepare_server(workspace: Workspace) -> None:
+def submit(workspace: Workspace, runs: Mapping[str, int], pool: str) -> list[str]:
+    """Have the workers of a pool play runs side by side, one session each; those that wait or play stay as they are.
+
+    Args:
+        workspace: workspace of the runs; every worker sees it under this path.
+        runs: number of iterations by the name of each run.
+        pool: work pool.
+
+    Returns:
+        Runs whose session begins now.
+    """
+    with _client(workspace) as client:
+        _ensure_pool(client, pool)
+        return [run for run, iterations in runs.items() if _submitted(workspace, run, iterations, pool, client)]
+
+
+def _submitted(workspace: Workspace, run: str, iterations: int, pool: str, client: "SyncPrefectClient") -> bool:
+    from prefect.client.schemas.filters import FlowRunFilterState, FlowRunFilterStateType
+    from prefect.client.schemas.objects import TERMINAL_STATES
+
+    if _find(workspace, run, client) is None:
+        terms = {"run": run, "workspace": str(workspace.root), "iterations": iterations}
+        _deploy(run, Schedule("", "UTC", terms, pool))
+    deployment = _mine(workspace, run, client)
+    open_states = FlowRunFilterState(type=FlowRunFilterStateType(not_any_=list(TERMINAL_STATES)))
+    if client.read_flow_runs(flow_run_filter=_filter(deployment, open_states), limit=1):
+        return False
+    client.create_flow_run_from_deployment(deployment.id)
+    return True
+
+
+def prepare_server(workspace: Workspace, pool: str = POOL) -> None:
     """Prepare the server for sessions.
 
     Creates the work pool and detects crashes. Marks sessions that ended unseen as Crashed: they would block new ones.
     """
     with _client(workspace) as client:
-        _ensure_pool(client)
-        from coevo.flows.servers.end_state import ensure_crash_detection
+        _ensure_pool(client, pool)
+        from coevo.flows.servers.end_state import ensure_crash_detection, ensure_second_beginning
         from coevo.flows.servers.stale import mark_dead_sessions
 
         ensure_crash_detection()
+        ensure_second_beginning()
         mark_dead_sessions(workspace)
 
 
@@ -164,7 +199,8 @@ def _client(workspace: Workspace) -> Iterator["SyncPrefectClient"]:
     from prefect.client.orchestration import get_client
 
     with prefect_in_use(), get_client(sync_client=True) as client:
-        if os.environ.get("PREFECT_HOME") == str(home(workspace.root)):
+        shared = os.environ.get("PREFECT_API_DATABASE_CONNECTION_URL")
+        if not shared and os.environ.get("PREFECT_HOME") == str(home(workspace.root)):
             _follow(workspace, client)
         yield client
 
@@ -223,17 +259,18 @@ def _find(workspace: Workspace, run: str, client: "SyncPrefectClient") -> "Deplo
 
 
 def _is_of(deployment: "DeploymentResponse", workspace: Workspace) -> bool:
-    return bool(deployment.parameters.get("workspace") == str(workspace.root))
+    """A schedule of a run at a remote belongs to every workspace that uses the server."""
+    return bool(deployment.parameters.get("remote") or deployment.parameters.get("workspace") == str(workspace.root))
 
 
-def _ensure_pool(client: "SyncPrefectClient") -> None:
+def _ensure_pool(client: "SyncPrefectClient", pool: str) -> None:
     from prefect.client.schemas.actions import WorkPoolCreate
     from prefect.exceptions import ObjectAlreadyExists
     from prefect.workers.process import ProcessWorker
 
     template = ProcessWorker.get_default_base_job_template()
     try:
-        client.create_work_pool(WorkPoolCreate(name=POOL, type=ProcessWorker.type, base_job_template=template))
+        client.create_work_pool(WorkPoolCreate(name=pool, type=ProcessWorker.type, base_job_template=template))
     except ObjectAlreadyExists:
         return
 
@@ -244,15 +281,17 @@ def _deploy(run: str, schedule: Schedule) -> None:
     from prefect.schedules import Cron
     from prefect.types.entrypoint import EntrypointType
 
+    from coevo.flows.servers.end_state import SHARED
     from coevo.flows.sessions.scheduled_session import session
 
     RunnerDeployment.from_flow(
         session,
         name=run,
-        schedules=[Cron(schedule.cron, timezone=schedule.timezone)],
+        schedules=[Cron(schedule.cron, timezone=schedule.timezone)] if schedule.cron else [],
         concurrency_limit=ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW),
         parameters=dict(schedule.parameters),
-        work_pool_name=POOL,
+        work_pool_name=schedule.pool,
+        tags=[] if schedule.pool == POOL else [SHARED],
         entrypoint_type=EntrypointType.MODULE_PATH,
         paused=False,
     ).apply()
@@ -279,7 +318,7 @@ def _planned(deployment: "DeploymentResponse", client: "SyncPrefectClient") -> S
     ahead, behind = _sessions(deployment, client)
     return StoredSchedule(
         run=deployment.name,
-        schedule=Schedule(cron, timezone, deployment.parameters),
+        schedule=Schedule(cron, timezone, deployment.parameters, deployment.work_pool_name or POOL),
         paused=deployment.paused,
         next=None if ahead is None else ahead.expected_start_time,
         last=None if behind is None or behind.state is None else behind.state.name,

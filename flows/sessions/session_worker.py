@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from prefect.logging.handlers import PrefectConsoleHandler
 from websockets.exceptions import WebSocketException
 
 from coevo.flows.console.interrupt import at_once
+from coevo.flows.console.options import VARIABLE
 from coevo.flows.console.output import line
 from coevo.flows.servers.daemon import recorded, settled
 from coevo.flows.servers.server_process import Server, ServerError
@@ -62,8 +64,8 @@ ASK = 10.0
 """Seconds between two requests to the server."""
 
 
-def work(workspace: Workspace) -> int:
-    """Run the worker until interrupted, and return its exit code.
+def work(workspace: Workspace, pool: str) -> int:
+    """Run a worker of a pool until interrupted, and return its exit code.
 
     Raises:
         ServerError: the workspace's server is gone, and cannot be restarted at its address.
@@ -73,14 +75,15 @@ def work(workspace: Workspace) -> int:
     from coevo.flows.history.run_summaries import faults, run_summaries
     from coevo.flows.sessions.schedules import POOL, prepare_server
 
-    prepare_server(workspace)
+    prepare_server(workspace, pool)
     pages = f"Prefect is at {url.removesuffix('/api')}" if named else "`coevo ui` shows them"
-    line(f"Running scheduled sessions of {workspace.root}. {pages}. Stop with Ctrl-C.")
+    where = f"{workspace.root}{'' if pool == POOL else f', pool {pool}'}"
+    line(f"Running scheduled sessions of {where}. {pages}. Stop with Ctrl-C.")
     for problem in faults(run_summaries(workspace)):
         line(problem)
     looker = Looker(workspace, url, restarts=not named)
     with runner_storage() as variables:
-        return supervise(worker_of(POOL), looker.look, variables=variables)
+        return supervise(worker_of(pool), looker.look, variables={**variables, VARIABLE: str(workspace.root)})
 
 
 def worker_of(pool: str) -> list[str]:
@@ -97,6 +100,8 @@ def worker_of(pool: str) -> list[str]:
         pool,
         "--type",
         "process",
+        "--name",
+        f"{socket.gethostname()}-{os.getpid()}",
     ]
 
 

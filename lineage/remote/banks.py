@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from coevo.lineage.objects.content import read_list
 from coevo.lineage.remote.push import remote_bundle
-from coevo.lineage.remote.remote_objects import Objects
+from coevo.lineage.remote.remote_objects import Objects, QuietMeter
 from coevo.lineage.remote.remote_store import Store
 from coevo.lineage.repository import own_files
 from coevo.lineage.workspace import Workspace
@@ -27,7 +27,7 @@ class RemoteBanks:
         self._scratch = TemporaryDirectory(prefix="coevo-")
         self._store = store
         self._workspace = workspace
-        self._objects = Objects(store, workspace.cache, _Quiet())
+        self._objects = Objects(store, workspace.cache, QuietMeter())
         self._banks: dict[str, RemoteBank] = {}
 
     def of(self, run: str) -> "RemoteBank":
@@ -78,13 +78,3 @@ def _listed(objects: Objects, listing: str) -> dict[str, str]:
         raise CoevoError(f"the remote's record names {listing!r}, not a content hash: do not use this remote")
     objects.fetch([listing])
     return read_list(objects.path(listing))
-
-
-class _Quiet:
-    """Meter without output."""
-
-    def begin(self, doing: str, files: int) -> None:
-        """Announce the number of files that follow."""
-
-    def advance(self, files: int, size: int) -> None:
-        """Report finished files."""

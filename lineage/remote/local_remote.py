@@ -57,7 +57,7 @@ class LocalStore:
             return None
         return SmallFile(content, "")
 
-    def write(self, content: bytes, held: SmallFile | None, *path: str) -> None:
+    def write(self, content: bytes, held: SmallFile | None, *path: str) -> SmallFile:
         """Replace a small file by temporary file, fsync and rename, under the remote's lock."""
         target = Path(self.root, *path)
         fresh = Path(self.root, f"{LOCK}.new")
@@ -72,6 +72,7 @@ class LocalStore:
                 os.fsync(file.fileno())
             target.parent.mkdir(parents=True, exist_ok=True)
             fresh.replace(target)
+        return SmallFile(content, "")
 
 
 def careful_disk() -> Any:

@@ -48,12 +48,16 @@ class Arrival:
     moved: Moved
 
 
+class AheadError(CoevoError):
+    """The run here has revisions that the remote lacks."""
+
+
 def pull(name: str, workspace: Workspace, store: Store, open_bank: OpenBank, meter: Meter) -> Transferred:
     """Fetch a run from a remote; afterwards it can be resumed.
 
     Raises:
-        CoevoError: the remote has no such run, fails or has damaged files, or the run here is in use, ahead or
-            another one.
+        AheadError: the run here is ahead.
+        CoevoError: the remote has no such run, fails or has damaged files, or the run here is in use or another one.
     """
     run = workspace.run(name)
     there = run.created.is_file()
@@ -89,7 +93,7 @@ def _check_comparison(run: RunPaths, theirs: Bundle, store: Store, comparison: H
     if comparison.diverged:
         raise CoevoError(f"run {run.name!r} is not the one at {store.label}: {comparison.parted()}: {remedy}")
     if comparison.ahead:
-        raise CoevoError(
+        raise AheadError(
             f"run {run.name!r} has revisions up to {len(comparison.here) - 1}, {store.label} only up to "
             f"{len(comparison.there) - 1}: push it instead"
         )

@@ -55,12 +55,12 @@ class S3Store:
         with self.fs.fs.open("/".join((self.root, *path)), "rb") as file:
             return SmallFile(file.read(LIMIT + 1), file.details["ETag"])
 
-    def write(self, content: bytes, held: SmallFile | None, *path: str) -> None:
+    def write(self, content: bytes, held: SmallFile | None, *path: str) -> SmallFile:
         """Write a small object on the condition that no other process has."""
         condition = {"IfMatch": held.stamp} if held else {"IfNoneMatch": "*"}
         key = "/".join(part for part in (self._prefix, *path) if part)
         try:
-            self._call("put_object", Key=key, Body=content, **condition)
+            return SmallFile(content, self._call("put_object", Key=key, Body=content, **condition)["ETag"])
         except OSError as error:
             said = getattr(error.__cause__, "response", {}).get("Error", {}).get("Code")
             if said in CONFLICTS or isinstance(error, FileExistsError):

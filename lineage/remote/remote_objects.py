@@ -40,6 +40,16 @@ class Meter(Protocol):
         ...
 
 
+class QuietMeter:
+    """Meter without output."""
+
+    def begin(self, doing: str, files: int) -> None:
+        """Announce the number of files that follow."""
+
+    def advance(self, files: int, size: int) -> None:
+        """Report finished files."""
+
+
 @dataclass(frozen=True)
 class Moved:
     """Size of a transfer; files that existed already do not count.

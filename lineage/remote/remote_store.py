@@ -52,8 +52,8 @@ class Store(Protocol):
         """Read a small file; None if it is missing."""
         ...
 
-    def write(self, content: bytes, held: SmallFile | None, *path: str) -> None:
-        """Replace a small file at once, if it is still the one that was read.
+    def write(self, content: bytes, held: SmallFile | None, *path: str) -> SmallFile:
+        """Replace a small file at once, if it is still the one that was read; return the new one.
 
         Raises:
             Overtaken: it is not.

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coevo.memory.bank.bank_address import BankPath, bank_path, connect
 from coevo.memory.bank.change import (
     SCHEMAS,
     BankChange,
@@ -91,17 +92,18 @@ class BankView:
 
 
 class StoredBank(BankView):
-    """The bank under ``path``, read-only. Missing tables are reported, not created, so that fsck can find them.
+    """The bank under ``path``, a directory or ``s3://BUCKET/PREFIX``, read-only.
 
-    A damaged table raises at its first read, so that the others can be read.
+    Missing tables are reported, not created, so that fsck can find them. A damaged table raises at its first read, so
+    that the others can be read.
 
     Raises:
         UnreadableError: a table is missing.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        super().__init__({name: VersionedTable(path, name) for name in SCHEMAS})
+    def __init__(self, path: Path | str) -> None:
+        self._path = bank_path(path)
+        super().__init__({name: VersionedTable(self._path, name) for name in SCHEMAS})
         self._require_tables()
 
     def at(self, versions: Mapping[str, int], hashes: Mapping[str, str] | None = None, where: str = "") -> BankView:
@@ -129,14 +131,12 @@ class StoredBank(BankView):
 
 
 class Bank(StoredBank):
-    """The live bank under ``path``, created if missing. At most one process may write to it."""
+    """The live bank under ``path``, as there, created if missing. At most one process may write to it."""
 
-    def __init__(self, path: Path) -> None:
-        import lancedb
-
-        connection = lancedb.connect(path)
-        self._path = path
-        tables = {name: VersionedTable(path, name, partial(_made, connection, path, name)) for name in SCHEMAS}
+    def __init__(self, path: Path | str) -> None:
+        self._path = bank_path(path)
+        opening = partial(_made, connect(self._path), self._path)
+        tables = {name: VersionedTable(self._path, name, partial(opening, name)) for name in SCHEMAS}
         for table in tables.values():
             # A damaged table raises when it is needed, so that ``restore`` can bring it back.
             with suppress(UnreadableError):
@@ -160,7 +160,7 @@ class Bank(StoredBank):
         return [name for name, table in self._tables.items() if table.restore(versions[name], hashes[name])]
 
 
-def _made(connection: Any, bank: Path, name: str) -> Any:
+def _made(connection: Any, bank: BankPath, name: str) -> Any:
     """Open a table of a connection, created if missing."""
     if (bank / f"{name}.lance").is_dir():
         require_openable(bank / f"{name}.lance")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import copyfile
 
+from coevo.memory.bank.bank_address import BankPath
 from coevo.utilities.errors import CoevoError
 
 MAGIC = b"LANC"
@@ -65,9 +66,11 @@ def manifest_name(version: int) -> str:
     return f"_versions/{MAX_VERSION - version}.manifest"
 
 
-def manifests(table: Path) -> list[str]:
+def manifests(table: BankPath) -> list[str]:
     """Manifests of a table, relative to it, newest first."""
-    return sorted(path.relative_to(table).as_posix() for path in (table / "_versions").glob("*.manifest"))
+    folder = table / "_versions"
+    names = (path.name for path in folder.glob("*")) if isinstance(folder, Path) else folder.names()
+    return sorted(f"_versions/{name}" for name in names if name.endswith(".manifest"))
 
 
 def versions(table: Path) -> list[Version]:

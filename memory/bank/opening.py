@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from weakref import finalize
 
+from coevo.memory.bank.bank_address import BankAddress, BankPath, connect
 from coevo.memory.bank.change import SCHEMAS
 from coevo.memory.bank.lance_errors import UnreadableError, readable
 from coevo.memory.bank.lance_files import manifest_name, manifests, mirror, read_version
@@ -20,7 +21,7 @@ ASIDE = "_damaged"
 """Folder of a table for damaged manifests; Lance ignores it."""
 
 
-def existing(bank: Path, name: str) -> Path:
+def existing(bank: BankPath, name: str) -> BankPath:
     """Directory of a table, else ``FileNotFoundError``: connecting to a missing directory would create it."""
     table = bank / f"{name}.lance"
     if name not in SCHEMAS or not table.is_dir():
@@ -28,20 +29,18 @@ def existing(bank: Path, name: str) -> Path:
     return table
 
 
-def open_table(bank: Path, name: str) -> Any:
+def open_table(bank: BankPath, name: str) -> Any:
     """Open a Lance table at its newest version; a missing table is not created.
 
     Raises:
         UnreadableError: the table is missing or cannot be opened.
     """
-    import lancedb
-
     with readable(name):
         require_openable(existing(bank, name))
-        return lancedb.connect(bank).open_table(name)
+        return connect(bank).open_table(name)
 
 
-def open_version(bank: Path, name: str, version: int) -> Any:
+def open_version(bank: BankPath, name: str, version: int) -> Any:
     """Open one version of a Lance table, read-only, even if other versions are damaged.
 
     Raises:
@@ -60,17 +59,19 @@ def open_version(bank: Path, name: str, version: int) -> Any:
         return _alone(bank, name, version)
 
 
-def require_openable(table: Path) -> None:
+def require_openable(table: BankPath) -> None:
     """Make sure that opening a table does not block.
 
     Raises:
         OSError: a file that Lance reads first is not a regular file.
     """
+    if not isinstance(table, Path):
+        return
     for name in [HINT, *manifests(table)[:1]]:
         _require_file(table / name)
 
 
-def require_version(bank: Path, name: str, version: int) -> None:
+def require_version(bank: BankPath, name: str, version: int) -> None:
     """Make sure that a version exists.
 
     Raises:
@@ -86,13 +87,15 @@ def require_version(bank: Path, name: str, version: int) -> None:
         )
 
 
-def require_files(table: Path, version: int) -> None:
+def require_files(table: BankPath, version: int) -> None:
     """Make sure that reading a version does not block.
 
     Raises:
         OSError: a needed file is not a regular file.
         ValueError: the manifest is damaged.
     """
+    if not isinstance(table, Path):
+        return
     try:
         needed = read_version(table / manifest_name(version))
     except CoevoError:
@@ -101,13 +104,13 @@ def require_files(table: Path, version: int) -> None:
         _require_file(table / stem)
 
 
-def set_aside(bank: Path, name: str) -> None:
+def set_aside(bank: BankPath, name: str) -> None:
     """Move files that prevent opening a table into a folder of it that Lance ignores.
 
     These are the newest manifests, as far as they cannot be opened, and a hint that is not a regular file.
     """
     table = existing(bank, name)
-    if (table / HINT).exists() and not (table / HINT).is_file():
+    if isinstance(table, Path) and (table / HINT).exists() and not (table / HINT).is_file():
         _move_aside(table, HINT)
     for manifest in manifests(table):
         try:
@@ -118,20 +121,43 @@ def set_aside(bank: Path, name: str) -> None:
             return
 
 
-def _alone(bank: Path, name: str, version: int) -> Any:
+def _alone(bank: BankPath, name: str, version: int) -> Any:
     """Open a version from a temporary directory, which is removed with the handle."""
-    import lancedb
-
     table, manifest = existing(bank, name), manifest_name(version)
     scratch = TemporaryDirectory(prefix="coevo-")
     with readable(name):
-        _require_file(table / manifest)
-        mirror(table, Path(scratch.name) / table.name, [manifest])
-        (Path(scratch.name) / table.name / "data").symlink_to((table / "data").absolute())
-        (Path(scratch.name) / table.name / "_deletions").symlink_to((table / "_deletions").absolute())
-        opened = lancedb.connect(scratch.name).open_table(name)
+        if isinstance(table, Path):
+            _link_version(table, Path(scratch.name) / table.name, manifest)
+        else:
+            _copy_version(table, Path(scratch.name) / table.name, manifest)
+        opened = connect(Path(scratch.name)).open_table(name)
     finalize(opened, scratch.cleanup)
     return opened
+
+
+def _link_version(table: Path, into: Path, manifest: str) -> None:
+    _require_file(table / manifest)
+    mirror(table, into, [manifest])
+    for folder in ("data", "_deletions"):
+        (into / folder).symlink_to((table / folder).absolute())
+
+
+def _copy_version(table: BankAddress, into: Path, manifest: str) -> None:
+    """Copy the files that reading a version needs.
+
+    Raises:
+        ValueError: the manifest is damaged.
+    """
+    for folder in ("_versions", "data", "_deletions"):
+        (into / folder).mkdir(parents=True)
+    (table / manifest).copy_to(into / manifest)
+    try:
+        version = read_version(into / manifest)
+    except CoevoError:
+        raise ValueError(f"{manifest} is damaged") from None
+    for folder in ("data", "_deletions"):
+        for name in filter(version.needs, (f"{folder}/{file}" for file in (table / folder).names())):
+            (table / name).copy_to(into / name)
 
 
 def _require_file(path: Path) -> None:
@@ -144,9 +170,13 @@ def _number(manifest: str) -> int:
     return int(Path(manifest_name(int(stem))).stem) if stem.isdecimal() else -1
 
 
-def _move_aside(table: Path, name: str) -> None:
-    aside = table / ASIDE / Path(name).name
-    aside.parent.mkdir(exist_ok=True)
-    while aside.exists():
-        aside = aside.with_name(f"{aside.name}.1")
-    (table / name).rename(aside)
+def _move_aside(table: BankPath, name: str) -> None:
+    aside = Path(name).name
+    while (table / ASIDE / aside).exists():
+        aside = f"{aside}.1"
+    source, target = table / name, table / ASIDE / aside
+    if isinstance(source, Path) and isinstance(target, Path):
+        target.parent.mkdir(exist_ok=True)
+        source.rename(target)
+    elif isinstance(source, BankAddress) and isinstance(target, BankAddress):
+        source.move(target)

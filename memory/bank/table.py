@@ -6,12 +6,12 @@ This module never cleans up, which would remove old versions.
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coevo.memory.bank.bank_address import BankPath
 from coevo.memory.bank.compaction import ROW, compaction, counting, within
 from coevo.memory.bank.content_hash import content_hash
 from coevo.memory.bank.diff import changed_rows
@@ -23,11 +23,11 @@ from coevo.utilities.errors import CoevoError
 class VersionedTable:
     """A Lance table, read in full and cached until it changes; only this handle may write to it."""
 
-    def __init__(self, bank: Path, name: str, opened: Callable[[], Any] | None = None) -> None:
+    def __init__(self, bank: BankPath, name: str, opened: Callable[[], Any] | None = None) -> None:
         """The table is opened at its first use.
 
         Args:
-            bank: directory of the tables.
+            bank: directory or address of the tables.
             name: name of the table.
             opened: function that opens the table; by default, at its newest version.
         """
@@ -135,9 +135,9 @@ class VersionedTable:
 class RecordedTable(VersionedTable):
     """One version of a table, read-only; reading it raises if its content differs from the record."""
 
-    def __init__(self, bank: Path, name: str, version: int, wanted: str | None = None, where: str = "") -> None:
+    def __init__(self, bank: BankPath, name: str, version: int, wanted: str | None = None, where: str = "") -> None:
         """Args:
-        bank: directory of the tables.
+        bank: directory or address of the tables.
         name: name of the table.
         version: Lance's version number.
         wanted: recorded content hash; None accepts any content.

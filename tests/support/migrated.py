@@ -48,7 +48,8 @@ def _of_prefect(ensure):
     @functools.wraps(ensure)
     def ensure_prefect(workspace):
         path, first = server_secret.home(workspace) / "prefect.db", _first("prefect.db")
-        new = not os.environ.get("PREFECT_API_URL") and not path.exists()
+        elsewhere = ("PREFECT_API_URL", "PREFECT_API_DATABASE_CONNECTION_URL")
+        new = not any(map(os.environ.get, elsewhere)) and not path.exists()
         if new and first.exists():
             server_secret.secret_of(workspace)  # makes the folder
             _copy(first, path)

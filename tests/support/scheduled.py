@@ -30,22 +30,22 @@ TINY = (
     "evaluation.tasks=8",
 )
 
+RECIPE = "homerules-experience-only"
+SETTINGS = tuple({setting.split("=")[0]: setting for setting in (*SMALL, *TINY)}.values())
+
 
 def create(root, name, iterations):
     """A run that nothing was done for yet, with a frozen policy that has hardly learned anything."""
-    known = {setting.split("=")[0]: setting for setting in (*SMALL, *TINY)}
-    return Workspace(root).create(
-        name, load_recipe("homerules-experience-only", [f"iterations={iterations}", *known.values()])
-    )
+    return Workspace(root).create(name, load_recipe(RECIPE, [f"iterations={iterations}", *SETTINGS]))
 
 
 @contextmanager
-def worker(root, log, **environment):
+def worker(root, log, arguments=(), **environment):
     """``coevo worker``, which looks for sessions every second."""
     settings = {"PREFECT_WORKER_QUERY_SECONDS": "1", **environment}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command("worker", workspace=root),
+            command("worker", *arguments, workspace=root),
             cwd=ROOT,
             stdout=output,
             stderr=subprocess.STDOUT,

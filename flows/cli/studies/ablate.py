@@ -88,6 +88,10 @@ def ablate(
         typer.Option(metavar="DIR", help="Decide the study: play reserved worlds, each result landing in DIR."),
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Show the result of the finished runs; start nothing.")] = False,
+    pool: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Spread the runs over the workers of a pool, `coevo worker --pool NAME`."),
+    ] = None,
     as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> int:
@@ -102,7 +106,7 @@ def ablate(
     With `--keep DIR` each seed has a reserved world of its own, and `DIR/STUDY.json` holds design, results and notes
     of what changed after results had been seen. Settings of your own are refused there.
 
-    A run that stops for approval exits with code 3.
+    A run that stops for approval exits with code 3. With --pool the command ends at once: repeat it with --show.
 
     Example: coevo ablate jerp-frozen-rules --seeds 3
     """
@@ -115,6 +119,10 @@ def ablate(
         )
     if dry_run:
         return _dry_run(described, workspace, as_json)
+    if pool is not None and keep is not None:
+        raise CoevoError("--keep decides a study on this machine: leave --pool out")
+    if pool is not None and not show:
+        return _submit(described, workspace, pool, as_json)
     code = 0 if show else _play(described, workspace, as_json, keep)
     _report(described, workspace, as_json, keep)
     return code
@@ -186,6 +194,30 @@ def _play(study: StudyConfig, workspace: Workspace, quiet: bool, keep: Path | No
     except KeyboardInterrupt:
         output.line(f"interrupted: {THEN}")
         raise
+
+
+def _submit(study: StudyConfig, workspace: Workspace, pool: str, as_json: bool) -> int:
+    """Create the runs that do not exist, and have the workers of a pool play those that are not finished."""
+    from coevo.flows.sessions.schedules import submit
+    from coevo.flows.studies.outcome import is_finished, revisions_of
+    from coevo.flows.studies.study_runs import check_parts, check_runs, runs_of
+
+    runs = runs_of(study)
+    check_runs(study, runs, workspace)
+    check_parts(runs)
+    for each in runs:
+        if not workspace.run(each.name).created.is_file():
+            workspace.create(each.name, each.config)
+    left = [each for each in runs if not is_finished(each, revisions_of(each, workspace))]
+    begun = submit(workspace, {each.name: each.config.iterations for each in left}, pool)
+    row = {"pool": pool, "runs": len(runs), "finished": len(runs) - len(left), "begun": begun}
+    output.result(
+        as_json,
+        row,
+        f"{study.name}: {len(begun)} runs wait for `coevo worker --pool {pool}`, {len(left) - len(begun)} were begun "
+        f"before, {row['finished']} of {len(runs)} are finished; see `coevo ablate {study.name} --show`",
+    )
+    return 0
 
 
 def _report(study: StudyConfig, workspace: Workspace, as_json: bool, keep: Path | None) -> None:

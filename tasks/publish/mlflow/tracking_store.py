@@ -16,6 +16,7 @@ from filelock import FileLock
 
 from coevo.configs.proxies import reach
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.extras import missing_extra
 
 SQLITE = "sqlite:///"
 DATABASE = "mlflow.db"
@@ -56,6 +57,8 @@ class TrackingStore:
 def tracking_store(workspace: Path) -> TrackingStore:
     """The store of ``MLFLOW_TRACKING_URI``, else a database and a folder in the workspace.
 
+    Without a server, artifacts of new experiments go to ``MLFLOW_DEFAULT_ARTIFACT_ROOT``, else to the folder.
+
     Raises:
         CoevoError: the variable names no address, or a proxy on the way to it cannot be used.
     """
@@ -63,7 +66,8 @@ def tracking_store(workspace: Path) -> TrackingStore:
     uri = os.environ.get("MLFLOW_TRACKING_URI") or f"{SQLITE}{root / DATABASE}"
     if uri.startswith(("http:", "https:")):
         reach(uri, "MLFLOW_TRACKING_URI", by_requests=True)
-    return TrackingStore(uri, None if uri.startswith("http") else (root / FOLDER).as_uri(), root / "mlflow.lock")
+    artifacts = os.environ.get("MLFLOW_DEFAULT_ARTIFACT_ROOT", "").rstrip("/") or (root / FOLDER).as_uri()
+    return TrackingStore(uri, None if uri.startswith("http") else artifacts, root / "mlflow.lock")
 
 
 def _is_own_server(uri: str, root: Path) -> bool:
@@ -100,7 +104,8 @@ def translated(store: TrackingStore, what: str = "does not take the run") -> Ite
     # A database's driver may not be installed.
     except (package().MlflowException, SQLAlchemyError, sqlite3.Error, OSError, ImportError) as error:
         # Of SQLAlchemy's errors, the database's own message suffices.
-        said = getattr(error, "orig", getattr(error.__cause__, "orig", error))
+        own = getattr(error, "orig", getattr(error.__cause__, "orig", error))
+        said = missing_extra(error) or own
         reason = without_login(" ".join(str(said).split()), store.uri)[:200]
         raise TrackingError(f"MLflow at {without_login(store.uri, store.uri)} {what}: {reason}") from error
 
@@ -161,8 +166,8 @@ def check_database(store: TrackingStore) -> None:
             make_database(store)
             with closing(sqlite3.connect(path, timeout=LOCKED)) as database:
                 database.execute("BEGIN IMMEDIATE")
-                if store.artifacts is not None and path == store.lock.with_name(DATABASE):
-                    bring_along(database, store.artifacts)
+                if path == store.lock.with_name(DATABASE):
+                    bring_along(database, path.with_name(FOLDER).as_uri())
                 database.commit()
 
 

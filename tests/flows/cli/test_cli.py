@@ -1,5 +1,6 @@
 """Every command helps with an example, mistakes are one line, and help is quick."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -67,3 +68,13 @@ def test_what_dies_in_c_says_where():
     assert done.returncode == -signal.SIGSEGV
     assert "Fatal Python error: Segmentation fault" in done.stderr
     assert "in main" in done.stderr
+
+
+def test_status_shows_a_run_without_starting_a_server(coevo, small_workspace):
+    done = coevo("status", "first")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("first: ")
+    found = json.loads(coevo("status", "first", "--json").out)
+    assert (found["run"], found["processes"], found["engines"], found["pool"]) == ("first", [], [], None)
+    assert "No run 'nobody'" in coevo("status", "nobody").err
+    assert not (small_workspace / "servers.json").exists()

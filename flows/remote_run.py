@@ -1,0 +1,164 @@
+"""Continuing a run that lives at a remote: locked there, fetched, played here, and sent after each revision."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import copy_context
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from coevo.lineage.git import Git
+from coevo.lineage.workspace import Workspace
+from coevo.tasks.publish.reporter import in_stage, reporter
+from coevo.utilities.errors import CoevoError
+
+if TYPE_CHECKING:
+    from coevo.lineage.remote.remote_lock import RemoteLock
+    from coevo.lineage.remote.remote_store import Store
+    from coevo.lineage.revision.versioned_store import VersionedBank
+
+POLL_INTERVAL_S = 2.0
+"""Seconds between two looks for a new revision."""
+
+
+@contextmanager
+def at_remote(
+    workspace: Workspace,
+    run: str,
+    remote: str | None,
+    *,
+    new: bool = False,
+    take_over: bool = False,
+    if_lost: bool = False,
+    purpose: str = "",
+) -> Iterator[None]:
+    """Hold a run's lock at a remote within; fetch its revisions before, and send new ones while they are made.
+
+    Args:
+        workspace: where the run is continued.
+        run: its name.
+        remote: address of the remote; None for a run of this workspace alone, for which nothing happens.
+        new: the run begins here, and the remote must not have it.
+        take_over: take the lock from whoever has it.
+        if_lost: wait until the lock is free or lost, and take it.
+        purpose: purpose of this process, for others that want the lock.
+
+    Raises:
+        CoevoError: another process has the lock or took it meanwhile, the remote fails, or the histories part.
+    """
+    if remote is None:
+        yield
+        return
+    from coevo.lineage.remote.remote_address import to_push
+    from coevo.lineage.remote.remote_lock import RemoteLock
+
+    name = workspace.run(run).name
+    with in_stage("looks at the remote"):
+        store = to_push(remote)
+        lock = RemoteLock(store, name, purpose)
+        lock.await_lost() if if_lost else lock.take(take_over)
+    try:
+        _fetch(workspace, name, store, new)
+        with _Sender(workspace, name, store, lock).sending():
+            yield
+    finally:
+        lock.release()
+
+
+class _Sender:
+    """Thread that renews the lock and sends revisions."""
+
+    def __init__(self, workspace: Workspace, run: str, store: "Store", lock: "RemoteLock") -> None:
+        self._workspace = workspace
+        self._run = run
+        self._store = store
+        self._lock = lock
+        self._sent = ""
+        self._ended = threading.Event()
+        self._overtaken = False
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Renew and send within, and once more at the end, however it ends."""
+        thread = threading.Thread(target=copy_context().run, args=(self._work,), name="remote", daemon=True)
+        thread.start()
+        try:
+            yield
+        except KeyboardInterrupt:
+            if self._overtaken:
+                raise self._refusal() from None
+            raise
+        finally:
+            self._ended.set()
+            thread.join()
+            if not self._overtaken:
+                self._send()
+
+    def _work(self) -> None:
+        from coevo.lineage.remote.remote_lock import RENEWAL_S
+        from coevo.lineage.remote.remote_store import Overtaken
+
+        renewed = monotonic()
+        while not self._ended.wait(POLL_INTERVAL_S):
+            try:
+                if monotonic() - renewed > RENEWAL_S:
+                    self._lock.renew()
+                    renewed = monotonic()
+                self._send()
+            except Overtaken:
+                self._overtaken = True
+                reporter().warn(str(self._refusal()))
+                signal.raise_signal(signal.SIGINT)
+                return
+            except (CoevoError, OSError) as error:  # tried again
+                reporter().warn(f"{self._store.label}: {error}")
+
+    def _send(self) -> None:
+        paths = self._workspace.run(self._run)
+        head = _head(paths.lineage)
+        if head and head != self._sent:
+            from coevo.lineage.remote.push import push
+            from coevo.lineage.remote.remote_objects import QuietMeter
+
+            push(paths, self._workspace.cache, self._store, open_bank, QuietMeter())
+            self._sent = head
+
+    def _refusal(self) -> CoevoError:
+        return CoevoError(
+            f"run {self._run!r} at {self._store.label} was taken over by another process ({self._lock.owner()}): what "
+            "was sent before is safe; the revisions of this workspace that were not are of no use any more"
+        )
+
+
+def _fetch(workspace: Workspace, run: str, store: "Store", new: bool) -> None:
+    from coevo.lineage.remote.pull import AheadError, pull
+    from coevo.lineage.remote.remote_objects import QuietMeter
+    from coevo.lineage.remote.remote_store import one_line
+
+    with one_line(store):
+        there = bool(store.names("runs", run))
+    if new and there:
+        raise CoevoError(f"remote {store.label}: it has a run {run!r}: choose another name, or `coevo resume` it")
+    if there:
+        with in_stage("fetches the run"):
+            try:
+                pull(run, workspace, store, open_bank, QuietMeter())
+            except AheadError:  # sent soon
+                return
+
+
+def _head(lineage: Path) -> str:
+    """Last commit of a run; empty before there is one."""
+    found = Git(lineage)("for-each-ref", "--format=%(objectname)", "refs/heads/main") if lineage.is_dir() else ""
+    return str(found).strip()
+
+
+def open_bank(path: Path) -> "VersionedBank":
+    """Bank of files from elsewhere, once no table of it reads files outside."""
+    from coevo.memory.bank.bank import Bank
+    from coevo.memory.bank.lance_files import check_enclosed
+
+    check_enclosed(path)
+    return Bank(path)

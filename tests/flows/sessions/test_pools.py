@@ -1,0 +1,84 @@
+"""Two workers on one pool, with a real Postgres: a killed worker loses no session, and none is done twice."""
+
+import os
+import signal
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import psutil
+import pytest
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+from support.postgres import Postgres
+from support.runs import revisions
+from support.scheduled import PATIENCE, Scheduled, create, wait_for, worker
+
+from coevo.flows.servers import servers
+from coevo.flows.servers.daemon import down
+from coevo.flows.servers.server_secret import VARIABLE, secret_of
+from coevo.flows.servers.servers import CLIENT
+from coevo.flows.sessions import schedules
+from coevo.flows.sessions.schedules import Schedule
+from coevo.lineage.lock import in_use
+from coevo.lineage.workspace import Workspace
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(3600)]
+POOL = "shared"
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch, no_servers_named):
+    """API of the server of a workspace, on a Postgres; this process is its client."""
+    postgres, root = Postgres(), tmp_path / "workspace"
+    for name, value in postgres.environment.items():
+        monkeypatch.setenv(name, value)
+    url = servers.ensure_prefect(root)
+    for name, value in {**CLIENT, "PREFECT_API_URL": url, VARIABLE: secret_of(root)}.items():
+        monkeypatch.setenv(name, value)
+    with temporary_settings({PREFECT_API_URL: url, PREFECT_API_AUTH_STRING: secret_of(root)}):
+        yield url, root, postgres
+    down(root)
+    postgres.remove()
+
+
+def kill(process):
+    """End a worker and what it started at once, as the loss of its machine does."""
+    family = [process, *psutil.Process(process.pid).children(recursive=True)]
+    for one in family:
+        os.kill(one.pid, signal.SIGKILL)
+    process.wait()
+
+
+@pytest.mark.parametrize("count", [3, pytest.param(20, marks=pytest.mark.soak)])
+def test_sessions_of_a_killed_worker_are_done_by_the_other_one_and_all_once(server, tmp_path, count):
+    url, root, postgres = server
+    later = datetime.now(UTC) + timedelta(days=50)
+    names = [f"run-{number}" for number in range(count)]
+    for name in names:
+        create(root, name, iterations=1)
+        terms = {"run": name, "workspace": str(root), "iterations": 1}
+        schedules.add(Workspace(root), name, Schedule(f"0 2 {later.day} {later.month} *", "UTC", terms, POOL))
+    runs = {name: Scheduled(url, name, secret_of(root)) for name in names}
+    with worker(root, tmp_path / "second", arguments=("--pool", POOL)):
+        with worker(root, tmp_path / "first", arguments=("--pool", POOL)) as first:
+            begun = {name: runs[name].begin() for name in names}
+            wait_for(lambda: any(holds(first, root, name) for name in names))
+            kill(first)
+        ended = {name: wait_for(lambda name=name: done(runs[name], begun[name]), 3 * PATIENCE) for name in names}
+    assert Counter(state.name for state in ended.values()) == {"Completed": count}
+    assert {name: revisions(root, name) for name in names} == dict.fromkeys(names, 2)
+    sessions = "SELECT count(*) FROM flow_run r JOIN flow f ON f.id = r.flow_id WHERE f.name = 'session'"
+    assert postgres.execute(f"{sessions} AND r.state_type = 'COMPLETED'", "prefect") == [(count,)]
+
+
+def done(run, session):
+    state = run.client.read_flow_run(session).state
+    return state.is_completed() and state
+
+
+def holds(process, root, name):
+    """Whether a process of this worker writes to a run."""
+    paths = Workspace(root).existing(name)
+    if not in_use(paths):
+        return False
+    writer = int(paths.lock.with_suffix(".pid").read_text().split()[0])
+    return writer in {one.pid for one in psutil.Process(process.pid).children(recursive=True)}
