@@ -14,8 +14,9 @@ from threading import Lock
 import numpy as np
 
 from coevo.memory.retrieval.index import Index
-from coevo.models.engines.requests import Engine, Request, completions_of, ends_of
+from coevo.models.engines.requests import Engine, Request, completions_of
 from coevo.models.policy.context import Context
+from coevo.models.policy.language_model import ends_of
 from coevo.models.policy.message_prompts import MessagePrompts
 from coevo.records.answer_faults import Fault
 from coevo.records.draws import Key, extend, key

@@ -13,7 +13,7 @@ import torch
 from torch.nn import functional
 
 from coevo.models.engines.transformers.key_values import SlotCache
-from coevo.models.policy.policy import Policy
+from coevo.models.policy.language_model import Policy
 
 LIKE_LLAMA = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 """Models that have exactly these steps; one with adapters has another class, and computes itself."""

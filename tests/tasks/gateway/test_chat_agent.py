@@ -15,8 +15,9 @@ from coevo.configs.context_config import ContextConfig
 from coevo.flows.endpoint.anthropic_dialect import Anthropic
 from coevo.flows.endpoint.dialect import ChatReply
 from coevo.flows.endpoint.openai_dialect import OpenAI
-from coevo.models.engines.requests import completions_of, ends_of
+from coevo.models.engines.requests import completions_of
 from coevo.models.policy.context import Context
+from coevo.models.policy.language_model import ends_of
 from coevo.models.policy.message_prompts import MessagePrompts
 from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import generator, key

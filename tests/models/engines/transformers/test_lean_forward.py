@@ -6,7 +6,8 @@ from transformers import MistralConfig, MistralForCausalLM
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
 from coevo.models.engines.transformers.key_values import SlotCache
 from coevo.models.engines.transformers.lean_forward import Columns, LeanForward, forward_of, forward_of_model
-from coevo.models.policy.policy import Policy, build, load_weights, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import build, load_weights, save
 from coevo.records.draws import key
 
 POLICIES = {"qwen3": lambda: qwen(init_std=0.3), "qwen2": qwen2, "llama": llama}
