@@ -65,7 +65,7 @@ class Engine(Protocol):
         ...
 
 
-Listener = Callable[[int, int], bool]
+TokenListener = Callable[[int, int], bool]
 """Gets the number and the id of each token of an answer once it is drawn; False ends the answer behind it.
 
 An answer that is drawn again begins again with number 0.
@@ -76,7 +76,7 @@ An answer that is drawn again begins again with number 0.
 class Incremental(Protocol):
     """Engine whose tokens are known as they are drawn."""
 
-    def generate_to(self, requests: Sequence[Request], listeners: Sequence[Listener | None]) -> list[Completion]:
+    def generate_to(self, requests: Sequence[Request], listeners: Sequence[TokenListener | None]) -> list[Completion]:
         """Complete every prompt, as ``generate``; each answer has a listener, or None."""
         ...
 

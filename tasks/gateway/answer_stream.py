@@ -53,7 +53,7 @@ class StreamedAnswer:
         self._read, self.sent = "", ""
 
     def __call__(self, number: int, token: int) -> bool:
-        """Hear a token, as ``Listener``."""
+        """Hear a token, as ``TokenListener``."""
         if number == 0:
             self._words, self._reader = self._begin()
             self._read = ""

@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import NamedTuple
 
-from coevo.models.engines.requests import Engine, Incremental, Listener, Request
+from coevo.models.engines.requests import Engine, Incremental, Request, TokenListener
 from coevo.records.episode import Completion
 
 AT_ONCE = 128
@@ -23,7 +23,7 @@ class _Waiting(NamedTuple):
 
     request: Request
     answer: "Future[Completion]"
-    listener: Listener | None
+    listener: TokenListener | None
 
 
 class DrawQueue:
@@ -45,14 +45,16 @@ class DrawQueue:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, requests: Sequence[Request], listeners: Sequence[Listener] = ()) -> "list[Future[Completion]]":
+    def submit(
+        self, requests: Sequence[Request], listeners: Sequence[TokenListener] = ()
+    ) -> "list[Future[Completion]]":
         """Ask for completions; each arrives by itself, or its own error does.
 
         Args:
             requests: the prompts.
             listeners: who hears the tokens of each, if the engine tells them before an answer is whole.
         """
-        heard: Sequence[Listener | None] = listeners or [None] * len(requests)
+        heard: Sequence[TokenListener | None] = listeners or [None] * len(requests)
         waiting = [_Waiting(request, Future(), listener) for request, listener in zip(requests, heard, strict=True)]
         for each in waiting:
             self._waiting.put(each)

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
 WITHOUT = ("torch", "transformers", "peft", "deepspeed", "safetensors")
-"""What the extra ``train`` brings beyond ``api``."""
+"""Modules of the extra ``train`` beyond those of ``api``."""
 HIDDEN = f"""
 from importlib.machinery import PathFinder
 

@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from coevo.configs.rollout.rollout_config import RolloutConfig, SamplingConfig, TransformersEngineConfig
-from coevo.models.engines.requests import Listener, Request, check_lengths, completions_of
+from coevo.models.engines.requests import Request, TokenListener, check_lengths, completions_of
 from coevo.models.engines.transformers.key_values import NodeStore
 from coevo.models.engines.transformers.lean_forward import Columns, forward_of
 from coevo.models.engines.transformers.prefill_rows import MAX_TREE_RATIO, Nodes, PrefixTree, PromptRow, forwards
@@ -187,7 +187,7 @@ class TransformersEngine:
         return self.generate_to(requests, [None] * len(requests))
 
     @torch.inference_mode()
-    def generate_to(self, requests: Sequence[Request], listeners: Sequence[Listener | None]) -> list[Completion]:
+    def generate_to(self, requests: Sequence[Request], listeners: Sequence[TokenListener | None]) -> list[Completion]:
         """Complete every prompt, in order, and tell listeners each token once it is drawn."""
         check_lengths(requests, self._length, self._limit)
         starts = range(0, len(requests), self._rows)
@@ -206,7 +206,7 @@ class TransformersEngine:
         self._sampler = Sampler(sampling)
 
     def _batch(
-        self, requests: Sequence[Request], listeners: Sequence[Listener | None]
+        self, requests: Sequence[Request], listeners: Sequence[TokenListener | None]
     ) -> tuple[list[Completion], list[Nodes]]:
         """Completion of each request, and the paths of their prompts."""
         asked = [request.prompt_ids for request in requests]
@@ -229,7 +229,7 @@ class TransformersEngine:
         paths: Sequence[Nodes],
         logits: torch.Tensor,
         points: torch.Tensor,
-        listeners: Sequence[Listener | None],
+        listeners: Sequence[TokenListener | None],
     ) -> list[list[tuple[int, float]]]:
         """Tokens of each answer with their log-probs. Columns: [prompt, padded on its right | generated]."""
         branches = Branches.begin(asked)

@@ -17,7 +17,7 @@ BODIES = {
     "/v1/messages": {"model": "m", "messages": ASK, "stream": True, "max_tokens": 999},
 }
 LIMIT_S = 60
-"""Seconds after which an engine that waits for a client goes on, so that a failure ends."""
+"""Seconds that each side waits for the other, so that a failure ends."""
 
 
 @pytest.fixture(scope="module")

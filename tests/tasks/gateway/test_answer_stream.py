@@ -1,4 +1,4 @@
-"""What a session keeps of an answer begins with what its client got, and what is drawn again is sent once."""
+"""An answer that a session keeps begins with what its client got, and one that is drawn again is sent once."""
 
 from coevo.models.answers.incremental import IncrementalReader
 from coevo.models.policy.message_prompts import ReadAnswer
