@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 EXTRAS = {
-    "train": (
-        "anyio", "deepspeed", "dvc", "dvc_data", "dvc_objects", "fastapi", "fsspec", "great_expectations", "httpx",
-        "httpx2", "jinja2", "matplotlib", "mlflow", "openai", "pandas", "peft", "prefect", "safetensors", "sklearn",
-        "sqlalchemy", "starlette", "tokenizers", "torch", "transformers", "uvicorn",
+    "api": (
+        "anyio", "dvc", "dvc_data", "dvc_objects", "fastapi", "fsspec", "great_expectations", "httpx", "httpx2",
+        "jinja2", "matplotlib", "mlflow", "openai", "pandas", "prefect", "sklearn", "sqlalchemy", "starlette",
+        "tokenizers", "uvicorn",
     ),
     "postgres": ("psycopg2",),
+    "train": ("deepspeed", "peft", "safetensors", "torch", "transformers"),
     "s3": ("dvc_s3", "s3fs", "boto3", "botocore"),
     "alfworld": ("alfworld", "fast_downward", "textworld"),
     "babyai": ("minigrid",),
@@ -28,7 +29,8 @@ EXTRAS = {
     "mcp": ("mcp", "mcp_types"),
     "ray": ("ray",),
 }  # fmt: skip
-"""Modules that each extra brings."""
+"""Modules that each extra brings; ``train`` brings those of ``api`` as well."""
+_REMEDIES = {"api": "pip install 'coevo[train]', or 'coevo[api]' for a policy behind an endpoint"}
 _OF_MODULE = {module: extra for extra, modules in EXTRAS.items() for module in modules}
 
 
@@ -46,7 +48,10 @@ def requirements(*extras: str) -> "list[Requirement]":
     declared = [Requirement(line) for line in requires("coevo") or ()]
     if not declared:
         raise CoevoError("the installed package coevo declares no requirements: repeat pip install '.[train]'")
-    return [each for each in declared if any(_applies(each, extra) for extra in ("", *extras))]
+    found = [each for each in declared if any(_applies(each, extra) for extra in ("", *extras))]
+    own = [each for each in found if each.name == "coevo"]  # an extra that brings another one
+    brought = requirements(*(extra for each in own for extra in each.extras)) if own else []
+    return list(dict.fromkeys([*(each for each in found if each not in own), *brought]))
 
 
 def _applies(requirement: "Requirement", extra: str) -> bool:
@@ -59,7 +64,9 @@ def missing_extra(error: BaseException) -> str | None:
         if isinstance(cause, ModuleNotFoundError) and cause.name is not None:
             module = cause.name.partition(".")[0]
             if module in _OF_MODULE:
-                return f"{module} is not installed: pip install 'coevo[{_OF_MODULE[module]}]'"
+                extra = _OF_MODULE[module]
+                remedy = f"pip install 'coevo[{extra}]'"
+                return f"{module} is not installed: {_REMEDIES.get(extra, remedy)}"
     return None
 
 

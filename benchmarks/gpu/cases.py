@@ -17,7 +17,8 @@ from coevo.envs.registry import make
 from coevo.models.capacity.footprint import CONTEXT, peak, training
 from coevo.models.capacity.model_shape import shape_of, stated
 from coevo.models.policy.context import CONTEXT_WORDS
-from coevo.models.policy.policy import Policy, build, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import build, save
 from coevo.models.policy.tokenizers import word_tokenizer
 from coevo.models.trainer.samples import SAMPLES
 from coevo.records.draws import generator, key

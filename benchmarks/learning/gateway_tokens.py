@@ -29,8 +29,8 @@ from coevo.flows.gateway.gateway_app import Gateway, Tokens
 from coevo.flows.gateway.run_gateway import GatewaySettings, ServedGateway
 from coevo.models.engines.requests import Request, completions_of
 from coevo.models.policy.context import Context
+from coevo.models.policy.language_model import Policy
 from coevo.models.policy.message_prompts import MessagePrompts
-from coevo.models.policy.policy import Policy
 from coevo.models.trainer.samples import write_turns
 from coevo.records.episode import Completion
 from coevo.tasks.gateway.chat_agent import ChatAgent, root_of

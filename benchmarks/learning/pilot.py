@@ -15,7 +15,8 @@ from coevo.configs.load.load import load_recipe
 from coevo.records.intervals import student
 
 FROZEN = "experience-only"
-ARMS = {"minesweeper": (FROZEN, "grpo", "coevo-rl")}
+METHODS = (FROZEN, "grpo", "coevo-rl")
+ARMS = dict.fromkeys(("minesweeper", "lifelong-db"), METHODS)
 """Methods by environment."""
 SEEDS = range(1, 6)
 PANEL = "held-out"
@@ -40,10 +41,16 @@ def report(cells: Mapping[str, Sequence[BenchResult]]) -> None:
     for recipe, results in cells.items():
         start, end = _success(results, "start"), _success(results, "end")
         spent = fmean(result["loop_seconds"] for result in results)
-        frozen = cells[f"{recipe.partition('-')[0]}-{FROZEN}"]
+        frozen = cells[_frozen(recipe)]
         above = "" if recipe.endswith(FROZEN) else str(student(end, _success(frozen, "end")))
         figures = f"{fmean(start):8.3f}{fmean(end):8.3f}{min(end):8.3f}{spent:9.0f}"
         print(f"{recipe:30}{figures}   {student(end, start)!s:26} {above}".rstrip())
+
+
+def _frozen(recipe: str) -> str:
+    """Recipe of the frozen policy in the same environment."""
+    (environment,) = (recipe.removesuffix(f"-{method}") for method in METHODS if recipe.endswith(f"-{method}"))
+    return f"{environment}-{FROZEN}"
 
 
 def _success(results: Sequence[BenchResult], when: str) -> list[float]:

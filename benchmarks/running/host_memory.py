@@ -27,7 +27,8 @@ from benchmarks.command import COMMAND, coevo
 from benchmarks.speed.rendering import qwen
 from coevo.lineage.workspace import Workspace
 from coevo.models.capacity.devices import GIB
-from coevo.models.policy.policy import Policy, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import save
 from coevo.utilities.errors import CoevoError
 
 TARGET = 0.2

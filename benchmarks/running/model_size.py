@@ -23,7 +23,7 @@ from coevo.lineage.revision import sparse
 from coevo.lineage.superseded import remove_superseded
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.models.policy import policy as policies
-from coevo.models.policy.policy import Policy
+from coevo.models.policy.language_model import Policy
 from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 from coevo.records.draws import key
 

@@ -25,8 +25,8 @@ from coevo.flows.gateway.gateway_app import Gateway, Tokens, gateway_application
 from coevo.models.engines.requests import Request, completions_of
 from coevo.models.engines.vllm.server_client import Client
 from coevo.models.policy.context import Context
+from coevo.models.policy.language_model import Policy
 from coevo.models.policy.message_prompts import MessagePrompts
-from coevo.models.policy.policy import Policy
 from coevo.records.episode import Completion
 from coevo.tasks.gateway.chat_agent import ChatAgent, root_of
 from coevo.tasks.gateway.draw_queue import AT_ONCE, DrawQueue

@@ -16,7 +16,8 @@ from coevo.envs.registry import make
 from coevo.memory.retrieval.index import Index
 from coevo.models.engines.requests import Request
 from coevo.models.policy.context import CONTEXT_WORDS
-from coevo.models.policy.policy import Policy, build, load
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import build, load
 from coevo.records.draws import extend, key
 from coevo.records.episode import Completion, Episode
 from coevo.tasks.play.play import Attempt, Player, Running

@@ -22,9 +22,9 @@ from benchmarks.speed.group_prompts import PROMPTS, TASKS, configured, parameter
 from benchmarks.speed.ratios import TimedPair, compared, spending
 from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.configs.run_config import RunConfig
-from coevo.models.engines.requests import Engine, Request, ends_of
+from coevo.models.engines.requests import Engine, Request
 from coevo.models.engines.transformers.embedded_engine import embedded_engine
-from coevo.models.policy.policy import Policy
+from coevo.models.policy.language_model import Policy, ends_of
 from coevo.utilities.errors import CoevoError
 
 SIZES, ROUNDS, THREADS = (16, 32, 64, 128), 5, 1

@@ -13,10 +13,11 @@ import torch
 from benchmarks.bench import Bench, BenchResult
 from coevo.configs.policy_config import ScratchPolicyConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
-from coevo.models.engines.requests import Request, ends_of
+from coevo.models.engines.requests import Request
 from coevo.models.engines.vllm.server_client import Client
 from coevo.models.engines.vllm.vllm_engine import VllmEngine
-from coevo.models.policy.policy import Policy, build, load, save
+from coevo.models.policy.language_model import Policy, ends_of
+from coevo.models.policy.policy import build, load, save
 from coevo.records.draws import generator, key
 from coevo.records.episode import Completion
 

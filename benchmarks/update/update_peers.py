@@ -31,7 +31,8 @@ from benchmarks.speed.ratios import Round, TimedPair, compared, spending
 from benchmarks.update.padded_updates import Plain, Trl, logprobs_of
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.advantages.trajectory import Advantages
-from coevo.models.policy.policy import Policy, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import save
 from coevo.models.trainer.samples import write_samples
 from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 from coevo.models.trainer.update_batch import read

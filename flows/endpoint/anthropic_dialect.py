@@ -1,7 +1,7 @@
 """Anthropic's messages: blocks of text, tools and their results, and streams."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -147,21 +147,51 @@ class Anthropic:
         usage = {"input_tokens": len(reply.prompt_ids), "output_tokens": reply.drawn}
         return {**_head(reply), **_end(answer), "content": _blocks(answer), "usage": usage, "coevo": dict(reply.coevo)}
 
-    def events(self, call: ChatCall, reply: ChatReply) -> Iterator[bytes]:
-        """The reply as events of a message, its blocks and their pieces."""
-        (answer,) = reply.answers
-        usage = {"input_tokens": len(reply.prompt_ids), "output_tokens": 0}
-        empty = {**_head(reply), "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
-        yield _event("message_start", message={**empty, "coevo": dict(reply.coevo)})
-        for index, block in enumerate(_blocks(answer)):
-            yield from _block_events(index, block)
-        yield _event("message_delta", delta=_end(answer), usage={"output_tokens": reply.drawn})
-        yield _event("message_stop")
+    def stream(self, call: ChatCall, begun: ChatReply) -> "BlockStream":
+        """The reply as events of a message."""
+        return BlockStream(begun)
 
     def error(self, status: int, message: str, code: str | None) -> dict[str, Any]:
         """An error as Anthropic's clients read it."""
         kind = "api_error" if status >= 500 else KINDS.get(status, "invalid_request_error")
         return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+class BlockStream:
+    """Events of a message, its blocks and their pieces. Thinking is not shown."""
+
+    def __init__(self, begun: ChatReply) -> None:
+        self._begun, self._is_open, self._sent = begun, False, ""
+
+    def piece(self, index: int, text: str, reasoning: str) -> Iterator[bytes]:
+        """Next text of the only answer, as ``ReplyStream``."""
+        yield from self._start()
+        if not self._sent:
+            yield _event("content_block_start", index=0, content_block={"type": "text", "text": ""})
+        yield from _deltas(0, ({"type": "text_delta", "text": part} for part in pieces(text)))
+        self._sent += text
+
+    def rest(self, reply: ChatReply) -> Iterator[bytes]:
+        """Everything that was not sent yet, as ``ReplyStream``."""
+        (answer,) = reply.answers
+        yield from self._start()
+        for index, block in enumerate(_blocks(answer)):
+            if block["type"] == "text":
+                yield from self.piece(index, block["text"].removeprefix(self._sent), "")
+            else:
+                yield from _call_events(index, block)
+            yield _event("content_block_stop", index=index)
+        usage = {"output_tokens": reply.drawn}
+        yield _event("message_delta", delta=_end(answer), usage=usage, coevo=dict(reply.coevo))
+        yield _event("message_stop")
+
+    def _start(self) -> Iterator[bytes]:
+        if self._is_open:
+            return
+        self._is_open, begun = True, self._begun
+        usage = {"input_tokens": len(begun.prompt_ids), "output_tokens": 0}
+        empty = {**_head(begun), "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+        yield _event("message_start", message={**empty, "coevo": dict(begun.coevo)})
 
 
 def _messages(given: UserTurn | AnswerTurn) -> Iterator[Message]:
@@ -206,17 +236,15 @@ def _blocks(answer: ChatAnswer) -> list[dict[str, Any]]:
     return [*texts, *calls]
 
 
-def _block_events(index: int, block: dict[str, Any]) -> Iterator[bytes]:
-    if block["type"] == "text":
-        yield _event("content_block_start", index=index, content_block={"type": "text", "text": ""})
-        deltas = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
-    else:
-        yield _event("content_block_start", index=index, content_block={**block, "input": {}})
-        written = json.dumps(block["input"], ensure_ascii=False)
-        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(written)]
+def _call_events(index: int, block: dict[str, Any]) -> Iterator[bytes]:
+    yield _event("content_block_start", index=index, content_block={**block, "input": {}})
+    written = json.dumps(block["input"], ensure_ascii=False)
+    yield from _deltas(index, ({"type": "input_json_delta", "partial_json": piece} for piece in pieces(written)))
+
+
+def _deltas(index: int, deltas: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     for delta in deltas:
         yield _event("content_block_delta", index=index, delta=delta)
-    yield _event("content_block_stop", index=index)
 
 
 def _head(reply: ChatReply) -> dict[str, Any]:

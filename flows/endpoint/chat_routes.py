@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from time import time
 from typing import Any
@@ -17,6 +17,7 @@ from coevo.flows.endpoint.dialect import ChatCall, ChatReply, Dialect, Stamp
 from coevo.flows.endpoint.openai_dialect import OpenAI
 from coevo.flows.endpoint.origin_guard import refusal
 from coevo.flows.endpoint.request_body import body_of
+from coevo.tasks.gateway.answer_stream import AnswerPiece, AnswerStream
 from coevo.tasks.gateway.chat_agent import ChatAgent, ChatAnswer, Prompted, PromptTooLongError
 from coevo.tasks.gateway.gateway_session import FullError, GatewaySession, OverError
 from coevo.utilities.errors import CoevoError
@@ -27,6 +28,27 @@ DIALECTS: Mapping[str, Dialect] = {"/v1/chat/completions": OPENAI, "/v1/messages
 KEEP_ALIVE_S = 10.0
 """Seconds after which a stream that waits sends a comment."""
 LOGGER = logging.getLogger("uvicorn.error")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatExchange:
+    """A call whose prompt is written, and whose reply is yet to be drawn.
+
+    Attributes:
+        call: the call.
+        session: its session.
+        prompted: its prompt.
+        stamp: where its answers are from.
+        begun: the reply without its answers.
+        stream: answers on their way to the client; None if it wants the whole reply.
+    """
+
+    call: ChatCall
+    session: GatewaySession
+    prompted: Prompted
+    stamp: Stamp
+    begun: ChatReply
+    stream: AnswerStream | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +84,8 @@ class ServedChat:
             self._check_settings(call.settings)
         return call
 
-    async def prompted(self, session: GatewaySession, call: ChatCall) -> tuple[Stamp, Coroutine[Any, Any, ChatReply]]:
-        """Write the prompt of a call; where its answers are from, and the reply, which is yet to be drawn.
+    async def prompted(self, session: GatewaySession, call: ChatCall) -> ChatExchange:
+        """Write the prompt of a call, whose reply is yet to be drawn.
 
         Raises:
             HTTPException: another policy is asked for.
@@ -72,10 +94,25 @@ class ServedChat:
         self._check_model(call.model)
         prompted = await self.agent.prompt(session, call.chat)
         stamp = Stamp(session.name, session.mode, self.policy, self.bank, prompted.entries)
-        return stamp, self._reply(session, call, prompted, stamp)
+        coevo, now = stamp.field((), self.sampling), int(time())
+        begun = ChatReply(token_hex(12), now, stamp.policy, prompted.prompt_ids, (), coevo)
+        stream = self.agent.stream(call.chat) if call.stream else None
+        return ChatExchange(call, session, prompted, stamp, begun, stream)
+
+    async def reply(self, exchange: ChatExchange) -> ChatReply:
+        """Draw the reply.
+
+        Raises:
+            CoevoError: the policy failed, or the session cannot have the answers.
+        """
+        call = exchange.call
+        answers = await self.agent.draw(exchange.session, call.chat, exchange.prompted, exchange.stream)
+        texts = self._texts(answers) if "logprobs" in call.wants else ()
+        coevo = exchange.stamp.field(answers, self.sampling)
+        return replace(exchange.begun, answers=tuple(answers), coevo=coevo, texts=texts)
 
     async def respond(
-        self, request: Request, call: ChatCall, stamp: Stamp, answered: "asyncio.Future[ChatReply]"
+        self, request: Request, exchange: ChatExchange, answered: "asyncio.Future[ChatReply]"
     ) -> Response:
         """The reply in the dialect of the request's address, once it is drawn; a stream begins at once.
 
@@ -83,10 +120,10 @@ class ServedChat:
             HTTPException: the policy failed.
             CoevoError: the session cannot have the answers.
         """
-        dialect = dialect_of(request)
-        if call.stream:
-            events = _events(dialect, call, answered)
-            return StreamingResponse(events, headers=stamp.headers(), media_type="text/event-stream")
+        dialect, headers = dialect_of(request), exchange.stamp.headers()
+        if exchange.stream is not None:
+            events = _events(dialect, exchange, exchange.stream, answered)
+            return StreamingResponse(events, headers=headers, media_type="text/event-stream")
         try:
             reply = await asyncio.shield(answered)
         except (OverError, FullError):
@@ -94,7 +131,7 @@ class ServedChat:
         except CoevoError as error:
             LOGGER.error("%s", error)
             raise _failed(error) from error
-        return JSONResponse(dialect.document(call, reply), headers=stamp.headers())
+        return JSONResponse(dialect.document(exchange.call, reply), headers=headers)
 
     def models(self) -> Response:
         """List the policy that answers."""
@@ -114,12 +151,6 @@ class ServedChat:
             if value != own:
                 drawn = "" if own is None else f" ({name}={own})"
                 raise refusal(422, f"{name}: the settings of the policy's run decide this{drawn}: leave it out")
-
-    async def _reply(self, session: GatewaySession, call: ChatCall, prompted: Prompted, stamp: Stamp) -> ChatReply:
-        answers = await self.agent.draw(session, call.chat, prompted)
-        texts = self._texts(answers) if "logprobs" in call.wants else ()
-        coevo = stamp.field(answers, self.sampling)
-        return ChatReply(token_hex(12), int(time()), stamp.policy, prompted.prompt_ids, tuple(answers), coevo, texts)
 
     def _texts(self, answers: list[ChatAnswer]) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(self.agent.texts(answer.turn.token_ids)) for answer in answers)
@@ -148,12 +179,22 @@ async def fail(request: Request, _: Exception) -> Response:
     return JSONResponse(dialect_of(request).error(500, "the server failed: see its log", None), 500)
 
 
-async def _events(dialect: Dialect, call: ChatCall, answered: "asyncio.Future[ChatReply]") -> AsyncIterator[bytes]:
-    """Events of a reply; comments while it is drawn, so that no client gives up."""
-    while not answered.done():
-        await asyncio.wait({answered}, timeout=KEEP_ALIVE_S)  # raises nothing of the answer's own
+async def _events(
+    dialect: Dialect, exchange: ChatExchange, stream: AnswerStream, answered: "asyncio.Future[ChatReply]"
+) -> AsyncIterator[bytes]:
+    """Events of a reply: what is sure of it while it is drawn, and the rest; comments, so that no client gives up."""
+    sent = dialect.stream(exchange.call, exchange.begun)
+    try:
+        async for piece in _pieces(stream, answered):
+            if piece is None:
+                yield b": waiting\n\n"
+                continue
+            for event in sent.piece(*piece):
+                yield event
+    finally:
         if not answered.done():
-            yield b": waiting\n\n"
+            stream.close()
+            answered.add_done_callback(lambda each: each.exception())  # which nobody waits for
     try:
         reply = answered.result()
     except Exception as error:
@@ -162,8 +203,25 @@ async def _events(dialect: Dialect, call: ChatCall, answered: "asyncio.Future[Ch
         body = JSONResponse(dialect.error(failure.status_code, failure.detail, None)).body
         yield b"event: error\ndata: " + bytes(body) + b"\n\n"
         return
-    for event in dialect.events(call, reply):
+    for event in sent.rest(reply):
         yield event
+
+
+async def _pieces(stream: AnswerStream, answered: "asyncio.Future[ChatReply]") -> AsyncIterator[AnswerPiece | None]:
+    """Pieces of a stream until its answers are whole; None where a client has waited for long."""
+    arriving = asyncio.ensure_future(stream.pieces.get())
+    try:
+        while not answered.done():
+            # It raises nothing of the answer's own.
+            either: set[asyncio.Future[Any]] = {answered, arriving}
+            await asyncio.wait(either, timeout=KEEP_ALIVE_S, return_when=asyncio.FIRST_COMPLETED)
+            if arriving.done():
+                yield arriving.result()
+                arriving = asyncio.ensure_future(stream.pieces.get())
+            elif not answered.done():
+                yield None
+    finally:
+        arriving.cancel()
 
 
 def _status(error: Exception) -> HTTPException:

@@ -127,6 +127,18 @@ class ChatReply:
         return sum(len(answer.turn.token_ids) for answer in self.answers)
 
 
+class ReplyStream(Protocol):
+    """Server-sent events of one reply, in the order of the calls."""
+
+    def piece(self, index: int, text: str, reasoning: str) -> Iterator[bytes]:
+        """Next text of an answer; ``reasoning`` is the thinking before it, and the same for all pieces."""
+        ...
+
+    def rest(self, reply: ChatReply) -> Iterator[bytes]:
+        """Everything that was not sent yet, up to the end of the stream."""
+        ...
+
+
 class Dialect(Protocol):
     """Form of bodies, replies and errors."""
 
@@ -142,8 +154,8 @@ class Dialect(Protocol):
         """The reply as one JSON document."""
         ...
 
-    def events(self, call: ChatCall, reply: ChatReply) -> Iterator[bytes]:
-        """The reply as server-sent events."""
+    def stream(self, call: ChatCall, begun: ChatReply) -> "ReplyStream":
+        """The reply as server-sent events; ``begun`` has no answers yet."""
         ...
 
     def error(self, status: int, message: str, code: str | None) -> dict[str, Any]:

@@ -133,8 +133,8 @@ def application(model: Model, limits: Limits, hosts: Hosts) -> Starlette:
         require_json(request)
         call = await model.chat.read(request)
         session = model.sessions.use(request.path_params.get("session", ""), call.task)
-        stamp, reply = await model.chat.prompted(session, call)
-        return await model.chat.respond(request, call, stamp, asyncio.ensure_future(reply))
+        exchange = await model.chat.prompted(session, call)
+        return await model.chat.respond(request, exchange, asyncio.ensure_future(model.chat.reply(exchange)))
 
     async def models(_: Request) -> Response:
         return model.chat.models()

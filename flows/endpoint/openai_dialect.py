@@ -163,43 +163,78 @@ class OpenAI:
 
     def document(self, call: ChatCall, reply: ChatReply) -> dict[str, Any]:
         """The reply as a chat completion."""
-        choices = [self._choice(call, reply, index) for index in range(len(reply.answers))]
+        choices = [_choice(call, reply, index) for index in range(len(reply.answers))]
         ids = {"prompt_token_ids": list(reply.prompt_ids)} if "token_ids" in call.wants else {}
         head = _head(reply, "chat.completion")
         return {**head, "choices": choices, "usage": _usage(reply), "coevo": dict(reply.coevo), **ids}
 
-    def events(self, call: ChatCall, reply: ChatReply) -> Iterator[bytes]:
-        """The reply as chunks: roles, texts in pieces, calls, ends, the stamp, and the usage if wanted."""
-        head = _head(reply, "chat.completion.chunk")
-        for index, answer in enumerate(reply.answers):
-            for delta in _deltas(answer):
-                yield event({**head, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
-            last = self._choice(call, reply, index)
-            del last["message"]
-            yield event({**head, "choices": [{**last, "delta": {}}], "coevo": dict(reply.coevo)})
-        if "usage" in call.wants:
-            yield event({**head, "choices": [], "usage": _usage(reply)})
-        yield b"data: [DONE]\n\n"
+    def stream(self, call: ChatCall, begun: ChatReply) -> "ChunkStream":
+        """The reply as chunks."""
+        return ChunkStream(call, begun)
 
     def error(self, status: int, message: str, code: str | None) -> dict[str, Any]:
         """An error as OpenAI's clients read it."""
         kind = "server_error" if status >= 500 else "invalid_request_error"
         return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
-    def _choice(self, call: ChatCall, reply: ChatReply, index: int) -> dict[str, Any]:
-        answer = reply.answers[index]
-        said = answer.turn.answer
-        message: dict[str, Any] = {"role": "assistant", "content": said.text or None, "refusal": None}
-        if said.calls:
-            message["tool_calls"] = [_call(each) for each in said.calls]
-        elif not said.text:
-            message["content"] = ""
-        if answer.reasoning:
-            message["reasoning_content"] = answer.reasoning
-        made = {"index": index, "message": message, "finish_reason": answer.reason, "logprobs": None}
-        if "logprobs" in call.wants:
-            made["logprobs"] = {"content": _logprobs(answer, reply.texts[index]), "refusal": None}
-        return made | ({"token_ids": list(answer.turn.token_ids)} if "token_ids" in call.wants else {})
+
+class ChunkStream:
+    """Chunks of a reply: roles, texts in pieces, calls, ends, the stamp, and the usage if wanted.
+
+    Args:
+        call: the request.
+        begun: the reply without its answers.
+    """
+
+    def __init__(self, call: ChatCall, begun: ChatReply) -> None:
+        self._call, self._head = call, _head(begun, "chat.completion.chunk")
+        self._sent: dict[int, str] = {}
+        self._thought: set[int] = set()
+
+    def piece(self, index: int, text: str, reasoning: str) -> Iterator[bytes]:
+        """Next text of an answer, as ``ReplyStream``."""
+        if index not in self._sent:
+            self._sent[index] = ""
+            yield self._chunk(index, {"role": "assistant", "content": ""})
+        if reasoning and index not in self._thought:
+            self._thought.add(index)
+            yield self._chunk(index, {"reasoning_content": reasoning})
+        for part in pieces(text):
+            yield self._chunk(index, {"content": part})
+        self._sent[index] += text
+
+    def rest(self, reply: ChatReply) -> Iterator[bytes]:
+        """Everything that was not sent yet, as ``ReplyStream``."""
+        for index, answer in enumerate(reply.answers):
+            text = answer.turn.answer.text.removeprefix(self._sent.get(index, ""))
+            yield from self.piece(index, text, answer.reasoning)
+            for number, called in enumerate(answer.turn.answer.calls):
+                yield self._chunk(index, {"tool_calls": [{"index": number, **_call(called)}]})
+            last = _choice(self._call, reply, index)
+            del last["message"]
+            yield event({**self._head, "choices": [{**last, "delta": {}}], "coevo": dict(reply.coevo)})
+        if "usage" in self._call.wants:
+            yield event({**self._head, "choices": [], "usage": _usage(reply)})
+        yield b"data: [DONE]\n\n"
+
+    def _chunk(self, index: int, delta: dict[str, Any]) -> bytes:
+        return event({**self._head, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
+
+
+def _choice(call: ChatCall, reply: ChatReply, index: int) -> dict[str, Any]:
+    answer = reply.answers[index]
+    said = answer.turn.answer
+    message: dict[str, Any] = {"role": "assistant", "content": said.text or None, "refusal": None}
+    if said.calls:
+        message["tool_calls"] = [_call(each) for each in said.calls]
+    elif not said.text:
+        message["content"] = ""
+    if answer.reasoning:
+        message["reasoning_content"] = answer.reasoning
+    made = {"index": index, "message": message, "finish_reason": answer.reason, "logprobs": None}
+    if "logprobs" in call.wants:
+        made["logprobs"] = {"content": _logprobs(answer, reply.texts[index]), "refusal": None}
+    return made | ({"token_ids": list(answer.turn.token_ids)} if "token_ids" in call.wants else {})
 
 
 def _message(given: TextMessage | AnswerMessage) -> Message:
@@ -216,16 +251,6 @@ def _text(content: MessageContent | None) -> str:
 
 def _call(call: MessageCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-
-
-def _deltas(answer: ChatAnswer) -> Iterator[dict[str, Any]]:
-    yield {"role": "assistant", "content": ""}
-    if answer.reasoning:
-        yield {"reasoning_content": answer.reasoning}
-    for piece in pieces(answer.turn.answer.text):
-        yield {"content": piece}
-    for number, call in enumerate(answer.turn.answer.calls):
-        yield {"tool_calls": [{"index": number, **_call(call)}]}
 
 
 def _logprobs(answer: ChatAnswer, texts: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -32,9 +32,7 @@ from coevo.lineage.workspace import Workspace
 from coevo.memory.exchange.exchange import FORMATS, read_entries
 from coevo.memory.exchange.parquet_files import Readable
 from coevo.models.endpoint_policy.call_ledger import OF_NOTHING, OF_RESULTS
-from coevo.models.engines.transformers.embedded_engine import TransformersEngine
-from coevo.models.policy.policy import PRECISION, Policy
-from coevo.models.policy.sound import load_sound
+from coevo.models.policy.language_model import Policy
 from coevo.models.policy.tokenizers import check_promptable
 from coevo.records.draws import extend, key, seed_of
 from coevo.records.entry import Entry
@@ -296,16 +294,22 @@ def _engine(target: Target, policy: Path, config: RunConfig, scratch: Path, outp
     within the same budget.
     """
     settings = config.rollout.engine
+    is_embedded = isinstance(settings, TransformersEngineConfig) and not isinstance(config.policy, EndpointPolicyConfig)
     if target.kind == "directory" and isinstance(settings, TransformersEngineConfig):
+        from coevo.models.engines.transformers.embedded_engine import TransformersEngine
+
         return TransformersEngine(_policy_in(policy, config), settings, config.rollout.sampling).settled()
     calls, remedies = (None, OF_NOTHING) if output is None else (calls_beside(output), OF_RESULTS)
-    engine = open_engine(config, policy, scratch / "engine", calls, remedies)
-    return engine.settled() if isinstance(engine, TransformersEngine) else engine
+    engine: Any = open_engine(config, policy, scratch / "engine", calls, remedies)
+    return engine.settled() if is_embedded else engine
 
 
 def _policy_in(folder: Path, config: RunConfig) -> Policy:
     """A policy from elsewhere, checked, in the precision of the settings or the one that its adapters name."""
     import torch
+
+    from coevo.models.policy.policy import PRECISION
+    from coevo.models.policy.sound import load_sound
 
     policy = load_sound(folder, config.policy)
     check_promptable(policy.tokenizer, str(folder))

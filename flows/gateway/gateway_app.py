@@ -110,13 +110,13 @@ class Gateway:
         with self.sessions.reaching(name):
             await self.gate.enter()
         try:
-            stamp, reply = await self.chat.prompted(self.sessions.use(name, call.chat.count, call.task), call)
+            exchange = await self.chat.prompted(self.sessions.use(name, call.chat.count, call.task), call)
         except BaseException:
             self.gate.leave()
             raise
-        answered = asyncio.ensure_future(reply)
+        answered = asyncio.ensure_future(self.chat.reply(exchange))
         answered.add_done_callback(lambda _: self.gate.leave())
-        return await self.chat.respond(request, call, stamp, answered)
+        return await self.chat.respond(request, exchange, answered)
 
     async def open(self, request: Request) -> Response:
         """Open a session, with the settings in the body."""

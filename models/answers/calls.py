@@ -45,6 +45,8 @@ _FENCE_END = re.compile(r"\s*```")
 _BLANK = re.compile(r"\s*")
 _BETWEEN = re.compile(r"[\s;,]*")
 _LISTED = re.compile(r"\[(?=[A-Za-z_][\w.\-]*\()")
+CALL_MARKS = (_OPEN.pattern, _LISTED.pattern)
+"""Patterns of all beginnings of calls, for who reads an answer before it is whole."""
 _LIST = re.compile(r"\[[\w.\-]+\([^\n]*\)\]\s*\Z")
 _TRIED = 16
 """Maximum number of brackets from which a list of calls to the end of the answer is looked for."""

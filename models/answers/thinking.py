@@ -8,18 +8,20 @@ from coevo.models.answers.labels import has_label
 from coevo.models.answers.spans import Whole, objects, protected, quoted
 
 _NAMES = r"(?:think|thinking|thoughts?|reasoning|scratchpad|reflection|seed:think|longcat_think)"
-_MARKS = re.compile(
+THINKING_MARKS = (
     rf"(?P<open><{_NAMES}>|\[THINK\]|◁think▷|<\|(?:begin_of_thought|start_thinking)\|>)"
     rf"|(?P<close></{_NAMES}>|\[/THINK\]|◁/think▷|<\|(?:end_of_thought|end_thinking)\|>)"
-    r"|(?P<channel><\|channel\|>analysis<\|message\|>)|(?P<end><\|end\|>)",
-    re.IGNORECASE,
+    r"|(?P<channel><\|channel\|>analysis<\|message\|>)|(?P<end><\|end\|>)"
 )
+"""Pattern of marks, in letters of either case."""
+_MARKS = re.compile(THINKING_MARKS, re.IGNORECASE)
 _LINE_START = re.compile(r"^[ \t]*", re.MULTILINE)
 _FENCE_BEFORE = re.compile(r"\s*(?:```|~~~)\w*\s*")
 """Beginning of a fence around a whole answer, which hides no thinking."""
 _PARTNERS = {"open": "close", "channel": "end"}
-_FINAL = re.compile(r"<\|start\|>assistant|<\|channel\|>final(?: <\|constrain\|>\w+)?<\|message\|>")
+FINAL_MARK = r"<\|start\|>assistant|<\|channel\|>final(?: <\|constrain\|>\w+)?<\|message\|>"
 """Marks before the part of an answer that follows the thinking, in the format of gpt-oss."""
+_FINAL = re.compile(FINAL_MARK)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,17 @@
 import re
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
-import torch
 
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.free_space import free
+
+if TYPE_CHECKING:
+    import torch
 
 GIB = 2**30
 
@@ -78,7 +82,11 @@ def here(workspace: Path = Path()) -> Machine:
 
 
 def gpus_here() -> int:
-    """Number of GPUs of this machine that PyTorch can use."""
+    """Number of GPUs of this machine that PyTorch can use; 0 without PyTorch."""
+    if not _has_torch():
+        return 0
+    import torch
+
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
@@ -92,7 +100,14 @@ def named(text: str) -> Machine:
     return Machine((KNOWN[found[2]],) * count, host, assumed=True)
 
 
+def _has_torch() -> bool:
+    """True if PyTorch is installed: a policy behind an endpoint does without."""
+    return find_spec("torch") is not None
+
+
 def _gpu(index: int) -> Device:
+    import torch
+
     properties = torch.cuda.get_device_properties(index)
     plain = properties.name.upper().replace("-", " ").split()
     likely = next((known for known in KNOWN.values() if known.name.partition("-")[0] in plain), KNOWN["a30"])
@@ -100,7 +115,11 @@ def _gpu(index: int) -> Device:
 
 
 def _cpu_flops() -> float:
-    """Rate of one thread in float32: the best of a few products."""
+    """Rate of one thread in float32: the best of a few products; 0 without PyTorch, which would compute."""
+    if not _has_torch():
+        return 0.0
+    import torch
+
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -110,7 +129,7 @@ def _cpu_flops() -> float:
         torch.set_num_threads(threads)
 
 
-def _seconds(left: torch.Tensor) -> float:
+def _seconds(left: "torch.Tensor") -> float:
     since = time.perf_counter()
     left @ left
     return time.perf_counter() - since

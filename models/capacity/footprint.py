@@ -17,12 +17,11 @@ optimizer alone: no activations, no cache of a rollout, no phases, and DeepSpeed
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from coevo.configs.sections import LARGE_OPTIMIZER
 from coevo.models.capacity.model_shape import ModelShape
 from coevo.models.engines.transformers.prefill_rows import FORWARD, MAX_TREE_RATIO, ROW
-from coevo.models.losses.vocabulary import VALUES
 
 GIB = 2**30
 PROCESS = GIB
@@ -33,6 +32,8 @@ BUCKET = 500_000_000
 """Default numbers in DeepSpeed's reduction bucket."""
 LIVE = 1_000_000_000
 """Default maximum of parameters that stage 3 gathers at a time."""
+VALUES: Final = 256 * 151_936
+"""Maximum logits of a chunk of the loss, which takes two tensors of this size in float32: twice 148 MiB."""
 FLOAT, DOUBLE = 4, 8
 LOGITS = 2 * FLOAT
 """Bytes per output of the vocabulary in a chunk of the loss: logits and their gradient."""

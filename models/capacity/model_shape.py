@@ -7,10 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
-
 from coevo.configs.base import MAX_TOKENS
 from coevo.configs.policy_config import (
     EndpointPolicyConfig,
@@ -21,7 +17,6 @@ from coevo.configs.policy_config import (
     ShapeConfig,
 )
 from coevo.models.policy.foreign import absent, check_settings, malformed
-from coevo.models.policy.policy import scratch_config
 from coevo.utilities.errors import CoevoError
 
 SIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -90,6 +85,8 @@ def shape_of(policy: PolicyConfig, words: int) -> ModelShape:
 
 @cache
 def _of_scratch(policy: ScratchPolicyConfig, words: int) -> ModelShape:
+    from coevo.models.policy.policy import scratch_config
+
     return _measured(scratch_config(policy, words), "float32", None)
 
 
@@ -109,6 +106,8 @@ def config_of(path: str) -> Any | None:
     Raises:
         CoevoError: transformers does not know the model or cannot read its settings, or it needs code of its own.
     """
+    from transformers import AutoConfig
+
     check_settings(path)
     try:
         return AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
@@ -121,6 +120,9 @@ def config_of(path: str) -> Any | None:
 
 
 def _measured(config: Any, dtype: str, lora: LoraConfig | None) -> ModelShape:
+    import torch
+    from transformers import AutoModelForCausalLM
+
     text = config.get_text_config()
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
@@ -144,6 +146,8 @@ def _measured(config: Any, dtype: str, lora: LoraConfig | None) -> ModelShape:
 
 def _adapters(model: Any, lora: LoraConfig) -> int:
     """Number of parameters of PEFT's adapters: two matrices for each chosen linear layer."""
+    from torch import nn
+
     head, words = model.get_output_embeddings(), model.get_input_embeddings()
     layers = {name: part for name, part in model.named_modules() if isinstance(part, nn.Linear) or part is words}
     chosen = [part for name, part in layers.items() if _is_target(name, lora.target_modules, part in (head, words))]
@@ -166,6 +170,8 @@ def _is_target(name: str, targets: str | Collection[str], is_outer: bool) -> boo
 
 def stated(shape: ShapeConfig) -> Any:
     """Transformers configuration of a shape."""
+    from transformers import LlamaConfig, Qwen2Config, Qwen3Config
+
     kind = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig}[shape.architecture]
     sizes = {} if shape.architecture == "qwen2" else {"head_dim": shape.head_dim}
     return kind(

@@ -35,7 +35,7 @@ from coevo.models.endpoint_policy.call_ledger import (
     KeptAnswer,
 )
 from coevo.models.engines.requests import Request, check_lengths
-from coevo.models.policy.policy import Policy
+from coevo.models.policy.language_model import Policy
 from coevo.models.policy.tokenizers import MessageTokens
 from coevo.models.writer_models.answer import After, Failure
 from coevo.models.writer_models.chat_endpoint import ChatEndpoint, Wave

@@ -1,13 +1,12 @@
 """Interface of every engine: requests, completions and limits."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from coevo.configs.rollout.rollout_config import SamplingConfig
-from coevo.models.policy.ends import template_end
-from coevo.models.policy.policy import Policy
+from coevo.models.policy.language_model import Policy
 from coevo.records.draws import Key
 from coevo.records.episode import Completion
 from coevo.utilities.errors import CoevoError
@@ -66,6 +65,22 @@ class Engine(Protocol):
         ...
 
 
+TokenListener = Callable[[int, int], bool]
+"""Gets the number and the id of each token of an answer once it is drawn; False ends the answer behind it.
+
+An answer that is drawn again begins again with number 0.
+"""
+
+
+@runtime_checkable
+class Incremental(Protocol):
+    """Engine whose tokens are known as they are drawn."""
+
+    def generate_to(self, requests: Sequence[Request], listeners: Sequence[TokenListener | None]) -> list[Completion]:
+        """Complete every prompt, as ``generate``; each answer has a listener, or None."""
+        ...
+
+
 @runtime_checkable
 class Charging(Protocol):
     """Engine whose completions are paid for."""
@@ -109,8 +124,7 @@ def completions_of(
     if not drawn:
         return []  # the tokenizer would decode an empty batch to one empty text
     tokens, last = [tuple(token for token, _ in row) for row in drawn], set(ends)
-    names = ("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id")
-    silent = last | {getattr(tokenizer, name) for name in names}
+    silent = _silent(tokenizer, last)
     # Many answers are the same.
     different = list(dict.fromkeys(tokens))
     spoken = [[token for token in row if token not in silent] for row in different]
@@ -121,17 +135,33 @@ def completions_of(
     ]
 
 
-def ends_of(policy: Policy) -> list[int]:
-    """Token ids that end an answer: the tokenizer's, the model's own, and the chat template's."""
-    own, tokenizer = policy.model.generation_config.eos_token_id, policy.tokenizer
-    named = {tokenizer.eos_token_id, *(own if isinstance(own, list) else [own]), template_end(tokenizer)}
-    return sorted(named - {None})
+def _silent(tokenizer: Any, ends: Iterable[int]) -> set[int | None]:
+    """Ids of tokens that mean nothing in an answer."""
+    names = ("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id")
+    return {*ends, *(getattr(tokenizer, name) for name in names)}
 
 
-def limit_of(config: Any) -> int:
-    """Maximum sequence length in tokens; a batch's mask spans all columns, so a sliding window must never close."""
-    kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention", "sliding_attention"}
-    if kinds:
-        raise CoevoError(f"the policy has {', '.join(sorted(kinds))} layers: choose one with attention in every layer")
-    positions = int(config.max_position_embeddings)
-    return min(positions, getattr(config, "sliding_window", None) or positions)
+class Detokenizer:
+    """Text of an answer, token by token: together what ``completions_of`` decodes, if a tokenizer appends only.
+
+    Args:
+        tokenizer: tokenizer of the policy.
+        ends: ids that end an answer.
+    """
+
+    def __init__(self, tokenizer: Any, ends: Iterable[int]) -> None:
+        self._tokenizer, self._skipped = tokenizer, _silent(tokenizer, ends)
+        self._ids: list[int] = []
+        self._before, self._read = 0, 0
+
+    def add(self, token: int) -> str:
+        """Text that a token adds; empty while a character is incomplete."""
+        if token in self._skipped:
+            return ""
+        self._ids.append(token)
+        window = self._ids[self._before :]
+        known, text = (self._tokenizer.decode(ids) for ids in (window[: self._read - self._before], window))
+        if text.endswith("\ufffd") or not text.startswith(known):
+            return ""
+        self._before, self._read = self._read, len(self._ids)
+        return str(text[len(known) :])

@@ -7,15 +7,14 @@ output layer is summed over all chunks in one buffer.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-VALUES: Final = 256 * 151_936
-"""Maximum logits of a chunk, which takes two tensors of this size in float32: twice 148 MiB."""
+from coevo.models.capacity.footprint import VALUES
 
 
 @dataclass(frozen=True, slots=True)

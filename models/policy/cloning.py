@@ -12,7 +12,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from coevo.configs.policy_config import WarmStartConfig
 from coevo.models.policy.context import Context
-from coevo.models.policy.policy import Policy
+from coevo.models.policy.language_model import Policy
 from coevo.records.demonstration import Demonstration
 
 IGNORED = -100

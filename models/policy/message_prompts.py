@@ -16,6 +16,7 @@ from typing import Any
 from coevo.models.answers.call_tools import answer_of
 from coevo.models.answers.calls import calls
 from coevo.models.answers.forms import FORMS
+from coevo.models.answers.incremental import IncrementalReader
 from coevo.models.answers.thinking import opens_thinking, without_thinking
 from coevo.models.policy.context import TOOLS
 from coevo.models.policy.encoding import Piece, TemplateEncoder
@@ -129,6 +130,10 @@ class MessagePrompts:
             return ReadAnswer(Message.answer(spoken[: found[0]], found[1]), reasoning)
         silent = Fault.CUT_OFF_THINKING if outside.thinking else "" if spoken.strip() else Fault.NO_ACTION
         return ReadAnswer(Message.answer(spoken), reasoning, found or silent)
+
+    def reader(self, tools: str, called: bool, stops: Sequence[str]) -> IncrementalReader:
+        """Reader of an answer that is not yet whole; ``tools`` and ``called`` as for ``read``."""
+        return IncrementalReader(self._thinks(tools), called and tools != "[]", stops)
 
     def _calls(self, text: str, tools: Sequence[Mapping[str, Any]]) -> tuple[int, tuple[MessageCall, ...]] | str:
         """Beginning of the first call, and all calls; the fault of the first that fits no tool, empty without calls."""

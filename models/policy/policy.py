@@ -4,14 +4,9 @@ import json
 import os
 import shutil
 import warnings
-
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +49,7 @@ from coevo.models.policy.foreign import (
     folder_of,
     named_base,
 )
+from coevo.models.policy.language_model import Policy
 from coevo.models.policy.stored import check_stored, saved_shapes
 from coevo.models.policy.tokenizers import check_promptable, word_tokenizer
 from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
@@ -72,14 +68,6 @@ BASE = "base"
 """Folder of the base model of the adapters in the same directory."""
 PRECISION = "base_dtype"
 """File with the type of that model's values, for example ``float32``: it may be stored in another one."""
-
-
-@dataclass(frozen=True)
-class Policy:
-    """A causal language model, or a PEFT model around one, and its tokenizer."""
-
-    model: Any
-    tokenizer: Any
 
 
 def scratch(config: ScratchPolicyConfig, tokenizer: Any, key: Key) -> Policy:

@@ -13,7 +13,8 @@ from safetensors import SafetensorError, safe_open
 
 from coevo.configs.policy_config import PolicyConfig, PretrainedPolicyConfig
 from coevo.models.policy.foreign import folder_of, settings_of
-from coevo.models.policy.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS, Policy, load, outline, weights_at
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS, load, outline, weights_at
 from coevo.models.policy.stored import check_stored, saved_shapes
 from coevo.utilities.errors import CoevoError
 

@@ -6,10 +6,9 @@ apart for that of a policy behind an endpoint.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from coevo.configs.policy_config import EndpointPolicyConfig, PolicyConfig, ScratchPolicyConfig
 from coevo.models.policy.foreign import (
@@ -20,9 +19,11 @@ from coevo.models.policy.foreign import (
     folder_of,
     malformed,
 )
-from coevo.models.policy.stored import check_stored
 from coevo.records.writing import BYTES
 from coevo.utilities.errors import CoevoError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 PAD, EOS, UNKNOWN = "<pad>", "<eos>", "<unk>"
 ROLES = ("system", "user", "assistant")
@@ -41,8 +42,10 @@ VOCABULARIES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", 
 """Files with the words of a tokenizer."""
 
 
-def word_tokenizer(vocabulary: Sequence[str]) -> PreTrainedTokenizerFast:
+def word_tokenizer(vocabulary: Sequence[str]) -> "PreTrainedTokenizerFast":
     """Create a tokenizer of these words and of the roles of its chat template; any other word is ``<unk>``."""
+    from transformers import PreTrainedTokenizerFast
+
     words = dict.fromkeys([PAD, EOS, UNKNOWN, *ROLES, *vocabulary])
     backend = Tokenizer(models.WordLevel({word: index for index, word in enumerate(words)}, unk_token=UNKNOWN))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -160,6 +163,11 @@ def tokenizer_of(policy: PolicyConfig, vocabulary: Sequence[str]) -> Any:
         return word_tokenizer(vocabulary)
     if isinstance(policy, EndpointPolicyConfig):
         return MessageTokens()
+    # A policy behind an endpoint needs neither Transformers nor PyTorch.
+    from transformers import AutoTokenizer
+
+    from coevo.models.policy.stored import check_stored
+
     check_settings(policy.path)
     check_weights(policy.path)
     check_tokenizer(policy.path)

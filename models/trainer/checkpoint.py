@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from coevo.models.policy import policy as policies
-from coevo.models.policy.policy import Policy
+from coevo.models.policy.language_model import Policy
 from coevo.models.trainer.deepspeed_engine import masters, trainable
 from coevo.models.trainer.packed_forward import bare
 from coevo.models.trainer.ranks import broadcast, rank, shared, world

@@ -7,8 +7,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import torch
-
 from coevo.configs.bank.writer_model_config import (
     AnyWriterModelConfig,
     EndpointWriterModelConfig,
@@ -18,11 +16,8 @@ from coevo.configs.bank.writer_model_config import (
 from coevo.configs.context_config import ContextConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig, TransformersEngineConfig, VllmEngineConfig
 from coevo.models.answers.thinking import opens_thinking, without_thinking
-from coevo.models.engines.requests import Engine, Request
-from coevo.models.engines.transformers.embedded_engine import TransformersEngine
-from coevo.models.engines.vllm.vllm_engine import VllmEngine, check_there
+from coevo.models.engines.requests import Charging, Engine, Request
 from coevo.models.policy.foreign import absent, folder_of
-from coevo.models.policy.policy import WEIGHTS, load, save
 from coevo.models.policy.tokenizers import check_promptable
 from coevo.models.writer_models.prompt import Prompts
 from coevo.models.writer_models.writer_model import BATCH, WriterModel, failed
@@ -33,7 +28,7 @@ from coevo.utilities.errors import CoevoError
 
 BESIDE = 8
 """Tokens that the texts of a question may have more within the chat template than each by itself."""
-EXACT = torch.float32
+EXACT = "torch.float32"
 """Precision in which an answer does not depend on the rest of its batch."""
 
 
@@ -63,8 +58,7 @@ class EngineWriterModel:
         self._engine = engine.with_sampling(sampling)
         self._config, self._seed, self._threads = config, seed, threads
         # A resumed run asks what is left in other batches; servers repeat answers only up to that rounding anyway.
-        rounds = isinstance(engine, TransformersEngine) and engine.policy.model.dtype != EXACT
-        self._size = 1 if rounds else BATCH
+        self._size = 1 if _rounds(engine) else BATCH
         self._prompts = Prompts(engine.policy.tokenizer, template)
         self._thinks = opens_thinking(self._prompts.empty)
         _check_room(self._engine.longest_prompt, config.max_new_tokens)
@@ -128,6 +122,15 @@ class EngineWriterModel:
         return Reply(text, completion.finished, len(drawn.prompt_ids), len(drawn.token_ids), drawn=drawn)
 
 
+def _rounds(engine: Engine) -> bool:
+    """True if the engine is in this process and an answer depends on its batch; one that is paid for never is."""
+    if isinstance(engine, Charging):
+        return False
+    from coevo.models.engines.transformers.embedded_engine import TransformersEngine
+
+    return isinstance(engine, TransformersEngine) and str(engine.policy.model.dtype) != EXACT
+
+
 def _check_room(longest_prompt: int, answer: int) -> None:
     if longest_prompt < 1:
         raise CoevoError(
@@ -138,9 +141,14 @@ def _check_room(longest_prompt: int, answer: int) -> None:
 
 @contextmanager
 def _computing_with(threads: int | None) -> Iterator[None]:
-    """Compute with so many threads in the block; the count is the process's, and part of the run's identity."""
+    """Compute with so many threads in the block, None for those of the process, which are the run's identity."""
+    if threads is None:
+        yield
+        return
+    import torch
+
     before = torch.get_num_threads()
-    torch.set_num_threads(threads or before)
+    torch.set_num_threads(threads)
     try:
         yield
     finally:
@@ -170,6 +178,8 @@ class FrozenWriterModel:
         if folder is None:
             raise absent(config.path, SETTING)
         if isinstance(config.engine, VllmEngineConfig):
+            from coevo.models.engines.vllm.vllm_engine import check_there
+
             check_there(config.engine, "bank.writer.model.engine")
         self._config, self._template, self._seed = config, template, seed
         self._folder, self._directory = folder, directory
@@ -203,6 +213,8 @@ class FrozenWriterModel:
         engine, sampling = self._config.engine, SamplingConfig(temperature=self._config.temperature)
         threads: int | None = None
         if isinstance(engine, VllmEngineConfig):
+            from coevo.models.engines.vllm.vllm_engine import VllmEngine
+
             self._engine = VllmEngine(self._in_one_file(), engine, sampling, self._directory)
         else:
             self._engine, threads = self._embedded(engine, sampling), engine.threads
@@ -211,6 +223,8 @@ class FrozenWriterModel:
 
     def _in_one_file(self) -> Path:
         """Directory of the model with its weights in one file, as servers are given them."""
+        from coevo.models.policy.policy import WEIGHTS, load, save
+
         if (self._folder / WEIGHTS).is_file():
             return self._folder
         whole = self._directory / "model"
@@ -219,6 +233,11 @@ class FrozenWriterModel:
         return whole
 
     def _embedded(self, config: TransformersEngineConfig, sampling: SamplingConfig) -> Engine:
+        import torch
+
+        from coevo.models.engines.transformers.embedded_engine import TransformersEngine
+        from coevo.models.policy.policy import load
+
         policy, threads = load(self._folder), torch.get_num_threads()
         policy.model.to(getattr(torch, self._config.dtype))
         try:

@@ -13,7 +13,8 @@ from transformers import PreTrainedTokenizerFast
 
 from coevo.configs.policy_config import ScratchPolicyConfig
 from coevo.models.policy.cloning import optimizers, parts, step_on
-from coevo.models.policy.policy import Policy, scratch
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import scratch
 from coevo.models.writer_models.prompt import Prompts
 from coevo.records.draws import Key
 from coevo.records.writing import Question

@@ -14,14 +14,16 @@ from threading import Lock
 import numpy as np
 
 from coevo.memory.retrieval.index import Index
-from coevo.models.engines.requests import Engine, Request, completions_of, ends_of
+from coevo.models.engines.requests import Detokenizer, Engine, Request, completions_of
 from coevo.models.policy.context import Context
+from coevo.models.policy.language_model import ends_of
 from coevo.models.policy.message_prompts import MessagePrompts
 from coevo.records.answer_faults import Fault
 from coevo.records.draws import Key, extend, key
 from coevo.records.entry import Entry
 from coevo.records.episode import Completion
 from coevo.records.message import Message
+from coevo.tasks.gateway.answer_stream import AnswerStream, StreamedAnswer
 from coevo.tasks.gateway.draw_queue import DrawQueue
 from coevo.tasks.gateway.gateway_session import GatewaySession, OverError
 from coevo.tasks.gateway.session_tree import (
@@ -155,10 +157,28 @@ class ChatAgent:
             return self._prompt(session, asked, match)
         return await asyncio.to_thread(self._prompt, session, asked, match)
 
-    async def draw(self, session: GatewaySession, asked: ChatRequest, prompted: Prompted) -> list[ChatAnswer]:
+    def stream(self, asked: ChatRequest) -> AnswerStream:
+        """Stream for the answers of a request, in whose event loop it is read."""
+        tokenizer = self._engine.policy.tokenizer
+        return AnswerStream(
+            lambda: (Detokenizer(tokenizer, self._ends), self._prompts.reader(asked.tools, asked.calls, asked.stop)),
+            asked.count,
+            asked.max_tokens,
+        )
+
+    async def draw(
+        self, session: GatewaySession, asked: ChatRequest, prompted: Prompted, stream: AnswerStream | None = None
+    ) -> list[ChatAnswer]:
         """Draw the answers of a request, and add them to its session.
 
+        Args:
+            session: the session.
+            asked: the request.
+            prompted: its prompt.
+            stream: gets what can be sent before an answer is whole.
+
         Raises:
+            ClientGoneError: the stream was closed meanwhile.
             OverError: the session ended meanwhile.
             FullError: it would have too many answers.
             CoevoError: the engine failed.
@@ -171,10 +191,14 @@ class ChatAgent:
             for each in range(asked.count)
         ]
         with session.drawing(prompted.asked, asked.count):
-            drawn = await asyncio.gather(*map(asyncio.wrap_future, self._queue.submit(requests)))
+            if stream is None:
+                drawn = await asyncio.gather(*map(asyncio.wrap_future, self._queue.submit(requests)))
+            else:
+                drawn = await stream.drawn(self._queue.submit(requests, stream.answers))
         if not session.open:
             raise OverError(f"session {session.name} ended while this answer was drawn: open one of another name")
-        return [self._answer(session, asked, prompted, completion) for completion in drawn]
+        parts: Sequence[StreamedAnswer | None] = [None] * asked.count if stream is None else stream.answers
+        return [self._answer(session, asked, prompted, *each) for each in zip(drawn, parts, strict=True)]
 
     def texts(self, token_ids: Sequence[int]) -> list[str]:
         """Text of each token by itself."""
@@ -231,10 +255,17 @@ class ChatAgent:
         return next((index for index, each in enumerate(rest) if each.role == "user"), len(rest) - 1)
 
     def _answer(
-        self, session: GatewaySession, asked: ChatRequest, prompted: Prompted, completion: Completion
+        self,
+        session: GatewaySession,
+        asked: ChatRequest,
+        prompted: Prompted,
+        completion: Completion,
+        part: StreamedAnswer | None,
     ) -> ChatAnswer:
         completion, stop = self._cut(completion, asked)
         read = self._prompts.read(completion.text, asked.tools, asked.calls)
+        if part is not None:
+            read = part.settled(read, completion.text)
         turn = session.keep(prompted.asked, completion, read.message)
         ended = "stop" if completion.finished or stop else "length"
         reason = "tool_calls" if read.message.calls else ended

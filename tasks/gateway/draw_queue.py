@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import NamedTuple
 
-from coevo.models.engines.requests import Engine, Request
+from coevo.models.engines.requests import Engine, Incremental, Request, TokenListener
 from coevo.records.episode import Completion
 
 AT_ONCE = 128
@@ -19,10 +19,11 @@ AT_ONCE = 128
 
 
 class _Waiting(NamedTuple):
-    """A prompt and where its completion goes."""
+    """A prompt, where its completion goes, and who hears its tokens as they are drawn."""
 
     request: Request
     answer: "Future[Completion]"
+    listener: TokenListener | None
 
 
 class DrawQueue:
@@ -44,9 +45,17 @@ class DrawQueue:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, requests: Sequence[Request]) -> "list[Future[Completion]]":
-        """Ask for completions; each arrives by itself, or its own error does."""
-        waiting = [_Waiting(request, Future()) for request in requests]
+    def submit(
+        self, requests: Sequence[Request], listeners: Sequence[TokenListener] = ()
+    ) -> "list[Future[Completion]]":
+        """Ask for completions; each arrives by itself, or its own error does.
+
+        Args:
+            requests: the prompts.
+            listeners: who hears the tokens of each, if the engine tells them before an answer is whole.
+        """
+        heard: Sequence[TokenListener | None] = listeners or [None] * len(requests)
+        waiting = [_Waiting(request, Future(), listener) for request, listener in zip(requests, heard, strict=True)]
         for each in waiting:
             self._waiting.put(each)
         return [each.answer for each in waiting]
@@ -90,7 +99,11 @@ def _answer(engine: Engine, batch: Sequence[_Waiting]) -> None:
 def _drawn(engine: Engine, asked: Sequence[_Waiting]) -> bool:
     """Draw a batch; False if it failed and each of its prompts has to be drawn by itself."""
     try:
-        drawn = engine.generate([each.request for each in asked])
+        requests, listeners = [each.request for each in asked], [each.listener for each in asked]
+        if isinstance(engine, Incremental) and any(listeners):
+            drawn = engine.generate_to(requests, listeners)
+        else:
+            drawn = engine.generate(requests)
     except BaseException as error:  # noqa: BLE001  (its client gets it, and the thread takes the next)
         if len(asked) > 1:
             return False

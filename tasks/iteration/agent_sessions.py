@@ -18,7 +18,7 @@ from coevo.configs.rollout.rollout_config import GatewaySourceConfig
 from coevo.envs.failures import EpisodeFailure
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import earlier
-from coevo.models.engines.requests import ends_of
+from coevo.models.policy.language_model import ends_of
 from coevo.records.episode import Episode
 from coevo.records.task import Task
 from coevo.tasks.gateway.chat_agent import ChatAgent, root_of

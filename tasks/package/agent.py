@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from coevo.models.engines.requests import Request
-from coevo.models.engines.transformers.embedded_engine import embedded_engine
 from coevo.models.policy.context import Context
 from coevo.records.answer_faults import Fault
 from coevo.records.demonstration import Answer, Moment, Note, PastTurn
@@ -108,6 +107,9 @@ class Agent:
     """
 
     def __init__(self, package: Package) -> None:
+        # As the policy, it needs PyTorch.
+        from coevo.models.engines.transformers.embedded_engine import embedded_engine
+
         config, policy = package.config, package.policy()
         self.seed = config.seed
         self._index, self._tools, self._form = package.index(), package.tools, package.answer

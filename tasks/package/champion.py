@@ -13,7 +13,7 @@ from typing import Any
 from filelock import FileLock
 
 from coevo.envs.base import Environment
-from coevo.models.policy.policy import Policy
+from coevo.models.policy.language_model import Policy
 from coevo.records.draws import key
 from coevo.records.episode import Episode
 from coevo.records.intervals import paired

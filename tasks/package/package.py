@@ -32,8 +32,7 @@ from coevo.envs.registry import make
 from coevo.memory.exchange.parquet_files import PlainBank, Readable, save
 from coevo.memory.retrieval.encoder import BUNDLED
 from coevo.memory.retrieval.index import Index
-from coevo.models.policy.policy import Policy, bundle
-from coevo.models.policy.sound import load_sound
+from coevo.models.policy.language_model import Policy
 from coevo.records.answer_form import ANSWER_FORM, AnswerForm, OwnForm
 from coevo.records.draws import key
 from coevo.records.entry import Entry
@@ -113,6 +112,8 @@ class Package:
 
     def policy(self) -> Policy:
         """The policy, ready to generate. Raises ``CoevoError`` if its weights are nonsense."""
+        from coevo.models.policy.sound import load_sound
+
         return load_sound(self.directory / "policy", self.config.policy)
 
     def index(self) -> Index | None:
@@ -176,6 +177,9 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
             f"policy.type=endpoint has no weights to package, they are at {config.policy.url}: give the bank away with "
             "`coevo bank export`"
         )
+    from coevo.models.policy.policy import bundle
+    from coevo.models.policy.sound import load_sound
+
     tools, form = declared(config)
     directory.mkdir(parents=True, exist_ok=True)
     bundle(policy, directory / "policy")

@@ -20,11 +20,8 @@ from coevo.memory.admission.admission import admission_of
 from coevo.memory.writers.writer import writer_of
 from coevo.models.endpoint_policy.call_ledger import OF_A_RUN, CallRemedies
 from coevo.models.engines.requests import Engine
-from coevo.models.engines.transformers.embedded_engine import TransformersEngine, embedded_engine
-from coevo.models.engines.vllm.vllm_engine import VllmEngine, check_there
 from coevo.models.policy.context import Context
-from coevo.models.policy.policy import Policy
-from coevo.models.policy.sound import check_files, check_values, load_sound
+from coevo.models.policy.language_model import Policy
 from coevo.models.trainer.trainer_client import Trainer
 from coevo.records.task import key_by
 from coevo.tasks.iteration.held_out import episode_limits
@@ -70,11 +67,18 @@ def open_engine(
 
         calls = calls or directory / CALLS
         return EndpointEngine(config.policy, config.rollout.sampling, calls, reporter().warn, remedies)
+    # A policy behind an endpoint does without PyTorch.
+    from coevo.models.policy.sound import check_files, check_values, load_sound
+
     if isinstance(engine, VllmEngineConfig):
+        from coevo.models.engines.vllm.vllm_engine import VllmEngine
+
         sleeps = isinstance(config.placement, SharedPlacement)
         check_files(policy, config.policy)
         check_values(policy)
         return VllmEngine(policy, engine, config.rollout.sampling, directory, sleeps)
+    from coevo.models.engines.transformers.embedded_engine import TransformersEngine
+
     return TransformersEngine(load_sound(policy, config.policy), engine, config.rollout.sampling)
 
 
@@ -86,6 +90,8 @@ def player_with(config: RunConfig, env: Environment[object], engine: Engine) -> 
 
 def player_of(config: RunConfig, env: Environment[object], policy: Policy) -> Player:
     """A player of a policy in this process under the run's prompt and sampling settings, whatever the run's engine."""
+    from coevo.models.engines.transformers.embedded_engine import embedded_engine
+
     context, rollout = Context(config.context, policy.tokenizer), config.rollout
     return Player(env, context, embedded_engine(policy, rollout), rollout.max_turns)
 
@@ -206,4 +212,6 @@ def check_engine(config: RunConfig) -> None:
         CoevoError: it is not.
     """
     if isinstance(config.rollout.engine, VllmEngineConfig):
+        from coevo.models.engines.vllm.vllm_engine import check_there
+
         check_there(config.rollout.engine)

@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-
-import torch
+from typing import TYPE_CHECKING
 
 from coevo.configs.placement_config import SharedPlacement
 from coevo.configs.policy_config import EndpointPolicyConfig
@@ -27,9 +26,7 @@ from coevo.lineage.status import PREPARATION, WARM_START, record_stage, recordin
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.models.engines.requests import Charging, Engine
-from coevo.models.policy.policy import PEFT_WEIGHTS, WEIGHTS
 from coevo.models.trainer.trainer_client import StartingPoint, Trainer
-from coevo.models.weights.tensor_file import Spec, read_layout
 from coevo.records.episode import Episode
 from coevo.tasks import revision_artifacts
 from coevo.tasks.gates.tables import check_table
@@ -53,6 +50,9 @@ from coevo.tasks.writing.artifact import read_writing
 from coevo.tasks.writing.ask_writer_model import Writing
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.free_space import require_space
+
+if TYPE_CHECKING:
+    from coevo.models.weights.tensor_file import Spec
 
 VARIABLE = "COEVO_PREFECT_TASK_RUNS"
 KEEP = 1000
@@ -224,6 +224,9 @@ def require_start(config: RunConfig, policy: Path, sizes: Mapping[str, int], pat
 
 def _optimizer(config: RunConfig, policy: Path) -> int:
     """Bytes of the optimizer's state before there is one: two moments and, for half precision, float32 weights."""
+    from coevo.models.policy.policy import PEFT_WEIGHTS, WEIGHTS
+    from coevo.models.weights.tensor_file import read_layout
+
     assert config.update is not None
     path = next((policy / name for name in (PEFT_WEIGHTS, WEIGHTS) if (policy / name).is_file()), None)
     if path is None:
@@ -234,11 +237,13 @@ def _optimizer(config: RunConfig, policy: Path) -> int:
     return sum(map(_state, specs)) + critic
 
 
-def _state(spec: Spec) -> int:
+def _state(spec: "Spec") -> int:
+    import torch
+
     return _numbers(spec) * (8 if spec.dtype == torch.float32 else 12)
 
 
-def _numbers(spec: Spec) -> int:
+def _numbers(spec: "Spec") -> int:
     return spec.bytes // spec.dtype.itemsize
 
 

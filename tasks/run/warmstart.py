@@ -5,10 +5,9 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import torch
 from filelock import FileLock
 
 from coevo.configs.bank.writer import ModelReflectionConfig
@@ -19,12 +18,10 @@ from coevo.lineage.atomic_files import as_made, content_hash, hash_beside, write
 from coevo.lineage.revision.code_version import code_of, packages
 from coevo.memory.writers.model.words import CHOICES, PREDICTIONS, WORDS
 from coevo.memory.writers.writer import writer_of
-from coevo.models.policy.apart import build_apart
-from coevo.models.policy.cloning import Examples, ProbeResult, WarmStartReport, agreement, clone, demonstrated
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.decoder import DESCRIPTION
 from coevo.models.policy.foreign import folder_of
-from coevo.models.policy.policy import Policy, build, save
+from coevo.models.policy.language_model import Policy
 from coevo.models.writer_models.prompt import Prompts
 from coevo.records.demonstration import Demonstration
 from coevo.records.draws import extend, key
@@ -39,6 +36,9 @@ from coevo.tasks.run.assemble import player_of
 from coevo.tasks.run.weight_digests import tables
 from coevo.tasks.stage import stage
 from coevo.tasks.writing.teacher import Chance, answered, expert_episodes
+
+if TYPE_CHECKING:
+    from coevo.models.policy.cloning import Examples, ProbeResult, WarmStartReport
 
 REPORT = "warmstart.json"
 """File with the reading probe of a warm-started policy."""
@@ -120,6 +120,11 @@ def _make(config: RunConfig, env: Environment[object], directory: Path, reporter
     if isinstance(config.policy, EndpointPolicyConfig):
         describe(config, config.policy, directory)
         return
+    import torch
+
+    from coevo.models.policy.apart import build_apart
+    from coevo.models.policy.policy import build, save
+
     if config.rollout.engine.type == "vllm" and not (config.warmstart and config.warmstart.steps):
         build_apart(config.policy, words, draws, threads, directory)  # this process never holds a policy
         return
@@ -147,7 +152,9 @@ def describe(config: RunConfig, policy: EndpointPolicyConfig, directory: Path) -
 
 def _clone(
     config: RunConfig, warm: WarmStartConfig, env: Environment[object], policy: Policy, directory: Path, to: Reporter
-) -> WarmStartReport:
+) -> "WarmStartReport":
+    from coevo.models.policy.cloning import agreement, clone, demonstrated
+
     base = key(config.seed, "warmstart", "demonstrations")
 
     def material(step: int) -> list[Demonstration]:
@@ -158,10 +165,10 @@ def _clone(
     more = reflections(config, env, policy.tokenizer)
     asked, free = [example for step in EXAMINED for example in more(step)], undetermined(warm, policy.tokenizer)
 
-    def examples(step: int) -> Examples:
+    def examples(step: int) -> "Examples":
         return [*demonstrated(context, material(step)), *more(step)]
 
-    def examined(probed: Policy) -> ProbeResult:
+    def examined(probed: Policy) -> "ProbeResult":
         found = probe(config, warm, env, probed)
         return replace(found, written=agreement(probed.model, asked, free)) if asked else found
 
@@ -171,7 +178,7 @@ def _clone(
     return report
 
 
-def shortfall(found: ProbeResult, warm: WarmStartConfig) -> str:
+def shortfall(found: "ProbeResult", warm: WarmStartConfig) -> str:
     """Result of a probe that was not passed, beside its limits."""
     read = (
         f"the warm-started policy succeeds with {found.right:.2f} of right and {found.wrong:.2f} of wrong lessons, "
@@ -182,8 +189,10 @@ def shortfall(found: ProbeResult, warm: WarmStartConfig) -> str:
     return f"{read}, and gives {found.written:.2f} of its reflections as taught, against warmstart.write={warm.write}"
 
 
-def probe(config: RunConfig, warm: WarmStartConfig, env: Environment[object], policy: Policy) -> ProbeResult:
+def probe(config: RunConfig, warm: WarmStartConfig, env: Environment[object], policy: Policy) -> "ProbeResult":
     """Success with lessons that hold and with lessons that do not, on tasks of a world that is never trained in."""
+    from coevo.models.policy.cloning import ProbeResult
+
     base = key(config.seed, "probe")
     tasks = env.probe(warm.probe_tasks, base)
     player = player_of(config, env, policy)
@@ -212,7 +221,7 @@ def teaches(config: RunConfig) -> ModelReflectionConfig | None:
     return writer if asks and isinstance(writer, ModelReflectionConfig) else None
 
 
-def reflections(config: RunConfig, env: Environment[object], tokenizer: Any) -> Callable[[int], Examples]:
+def reflections(config: RunConfig, env: Environment[object], tokenizer: Any) -> "Callable[[int], Examples]":
     """Function that returns answered questions of a step, in token ids, each step's about another world."""
     asked, warm, bank = teaches(config), config.warmstart, config.bank
     if asked is None or warm is None or bank is None:
@@ -221,7 +230,7 @@ def reflections(config: RunConfig, env: Environment[object], tokenizer: Any) -> 
     writer, prompts, count = writer_of(asked, pool), Prompts(tokenizer, config.context.template), warm.reflections
     chance = Chance(warm.predictions == "random", warm.lessons, warm.asides)
 
-    def examples(step: int) -> Examples:
+    def examples(step: int) -> "Examples":
         draw = extend(base, step)
         played = expert_episodes(env, env.probe(count, draw).tasks, 1, draw)
         found = answered(env, writer, pool, played, draw, chance)

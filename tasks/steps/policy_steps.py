@@ -15,8 +15,6 @@ from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.advantages import estimate
 from coevo.models.advantages.trajectory import Advantages, Trajectory, roundings, totals, zero_variance
-from coevo.models.losses.policy_loss import kl_penalties
-from coevo.models.losses.writer_loss import advantages
 from coevo.models.rewards import Rewards, reward
 from coevo.models.trainer.samples import write_answers, write_samples, write_turns
 from coevo.records.arrays import Floats
@@ -176,6 +174,8 @@ def _penalties(episode: Episode, reference: Floats, loss: LossConfig) -> Floats:
     if not reference.size:
         return reference
     behaviour = [logprob for turn in episode.turns for logprob in turn.completion.logprobs]
+    from coevo.models.losses.policy_loss import kl_penalties
+
     return kl_penalties(behaviour, reference.tolist(), loss)
 
 
@@ -237,6 +237,9 @@ def _answers(session: Session, config: UpdateConfig) -> Path | None:
     writing = session.parts.writing
     if config.writer is None or writing is None or not writing.rewarded:
         return None
+    # A policy behind an endpoint is never updated, and does without PyTorch.
+    from coevo.models.losses.writer_loss import advantages
+
     path = session.stores.paths.staging / "answers.parquet"
     write_answers(path, [answer.drawn for answer in writing.rewarded], advantages(writing.rewarded, config.writer))
     return path

@@ -12,7 +12,8 @@ from support.runs import coevo, states
 from support.templates import tokenizer
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from coevo.models.policy.policy import Policy, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import save
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-model.md"
 BRIEF = (

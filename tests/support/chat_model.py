@@ -4,7 +4,8 @@ import torch
 from support.templates import tokenizer
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from coevo.models.policy.policy import Policy, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import save
 
 
 def small_model(folder, positions=4096):

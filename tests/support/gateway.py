@@ -121,6 +121,14 @@ class Agent:
         told += [(reply.prompt_token_ids, choice.token_ids) for choice in reply.choices]
         return reply.coevo["policy"]
 
+    def hear(self, name, text="go", **more):
+        """Ask for an answer in pieces; its token ids."""
+        client = OpenAI(base_url=f"{self.url}/s/{name}/v1", api_key=self.token, max_retries=0, timeout=120)
+        asked = {"messages": [{"role": "user", "content": text}], "extra_body": {"return_token_ids": True}, **more}
+        chunks = client.chat.completions.create(model="any", stream=True, **asked)
+        (ids,) = [choice.token_ids for chunk in chunks for choice in chunk.choices if choice.finish_reason]
+        return ids
+
     def play(self, name, group="g", outcome=WON, turns=2, **opening):
         """Play a session to its end; the policies that answered."""
         self.post(f"/s/{name}", {"group": group, **opening})

@@ -5,7 +5,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCau
 
 from coevo.configs.policy_config import ScratchPolicyConfig
 from coevo.models.engines.requests import Request
-from coevo.models.policy.policy import Policy, build
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import build
 from coevo.models.policy.tokenizers import word_tokenizer
 from coevo.records.draws import key
 

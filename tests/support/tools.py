@@ -9,7 +9,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from coevo.envs.base import Guide
 from coevo.envs.homerules import HomeRules
-from coevo.models.policy.policy import Policy
+from coevo.models.policy.language_model import Policy
 
 CALL = '<tool_call>\n{"name": "go", "arguments": {"place": "safe"}}\n</tool_call>'
 ACTION = '{"name": "go", "arguments": {"place": "safe"}}'

@@ -8,7 +8,7 @@ from support.completions import said
 from support.templates import tokenizer
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from coevo.models.policy.policy import Policy
+from coevo.models.policy.language_model import Policy
 from coevo.records.writing import Question
 
 SCHEMA = '{"type": "object", "properties": {"lesson": {"type": "string"}}, "required": ["lesson"]}'

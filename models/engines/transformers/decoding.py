@@ -15,7 +15,7 @@ from torch.nn import functional
 from transformers import LogitsProcessorList, TopKLogitsWarper, TopPLogitsWarper
 
 from coevo.configs.rollout.rollout_config import SamplingConfig
-from coevo.models.policy.policy import Policy
+from coevo.models.policy.language_model import Policy
 
 KeyValueLayer = tuple[torch.Tensor, torch.Tensor]
 

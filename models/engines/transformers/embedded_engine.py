@@ -17,10 +17,11 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from coevo.configs.rollout.rollout_config import RolloutConfig, SamplingConfig, TransformersEngineConfig
-from coevo.models.engines.requests import Request, check_lengths, completions_of, ends_of, limit_of
+from coevo.models.engines.requests import Request, TokenListener, check_lengths, completions_of
 from coevo.models.engines.transformers.decoding import Columns, NodeStore, Sampler, forward_of
 from coevo.models.engines.transformers.prefill_rows import MAX_TREE_RATIO, Nodes, PrefixTree, PromptRow, forwards
-from coevo.models.policy.policy import Policy, load_weights
+from coevo.models.policy.language_model import Policy, ends_of, limit_of
+from coevo.models.policy.policy import load_weights
 from coevo.records.draws import uniforms
 from coevo.records.episode import Completion
 
@@ -175,17 +176,22 @@ class TransformersEngine:
     def close(self) -> None:
         """Do nothing: nothing outlives the process."""
 
-    @torch.inference_mode()
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Complete every prompt, in order.
 
         Raises:
             CoevoError: a prompt and its answer would exceed the policy's limit.
         """
+        return self.generate_to(requests, [None] * len(requests))
+
+    @torch.inference_mode()
+    def generate_to(self, requests: Sequence[Request], listeners: Sequence[TokenListener | None]) -> list[Completion]:
+        """Complete every prompt, in order, and tell listeners each token once it is drawn."""
         check_lengths(requests, self._length, self._limit)
         starts = range(0, len(requests), self._rows)
         try:
-            batches = [self._batch(requests[start : start + self._rows]) for start in starts]
+            parts = (slice(start, start + self._rows) for start in starts)
+            batches = [self._batch(requests[part], listeners[part]) for part in parts]
         except BaseException:
             # The tree may have nodes that the store lacks.
             self.forget()
@@ -197,13 +203,15 @@ class TransformersEngine:
         self._length = sampling.max_new_tokens
         self._sampler = Sampler(sampling)
 
-    def _batch(self, requests: Sequence[Request]) -> tuple[list[Completion], list[Nodes]]:
+    def _batch(
+        self, requests: Sequence[Request], listeners: Sequence[TokenListener | None]
+    ) -> tuple[list[Completion], list[Nodes]]:
         """Completion of each request, and the paths of their prompts."""
         asked = [request.prompt_ids for request in requests]
         done = [(pack, self._prefill(pack)) for pack in packs(self._tree, list(dict.fromkeys(asked)))]
         paths, logits = [path for pack, _ in done for path in pack.paths], torch.cat([behind for _, behind in done])
         points = torch.from_numpy(uniforms([request.key for request in requests], self._length))
-        drawn = self._decode(asked, paths, logits, points)
+        drawn = self._decode(asked, paths, logits, points, listeners)
         return completions_of(self.policy.tokenizer, self._ends.tolist(), drawn), paths
 
     def _prefill(self, pack: Pack) -> torch.Tensor:
@@ -214,7 +222,12 @@ class TransformersEngine:
         return logits[pack.last]
 
     def _decode(
-        self, asked: Sequence[tuple[int, ...]], paths: Sequence[Nodes], logits: torch.Tensor, points: torch.Tensor
+        self,
+        asked: Sequence[tuple[int, ...]],
+        paths: Sequence[Nodes],
+        logits: torch.Tensor,
+        points: torch.Tensor,
+        listeners: Sequence[TokenListener | None],
     ) -> list[list[tuple[int, float]]]:
         """Tokens of each answer with their log-probs. Columns: [prompt, padded on its right | generated]."""
         branches = Branches.begin(asked)
@@ -230,10 +243,13 @@ class TransformersEngine:
                 self._settle(logits, branches, at, (tokens, logprobs), lambda answer: (
                     *asked[answer], *(token for token, _ in drawn[answer])
                 ))  # fmt: skip
-            made = zip(branches.answers.tolist(), tokens.tolist(), logprobs.tolist(), strict=True)
-            for answer, token, logprob in made:
-                drawn[answer].append((token, logprob))
             left = ~torch.isin(tokens, self._ends)
+            made = zip(branches.answers.tolist(), tokens.tolist(), logprobs.tolist(), strict=True)
+            for row, (answer, token, logprob) in enumerate(made):
+                drawn[answer].append((token, logprob))
+                listener = listeners[answer]
+                if listener is not None and not listener(step, token):
+                    left[row] = False
             if step + 1 == self._length or not left.any():
                 break
             branches, parents, tokens = branches.grow(tokens, left)

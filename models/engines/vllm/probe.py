@@ -14,7 +14,8 @@ import torch
 
 from coevo.models.engines.vllm.server_check import ServerProbe
 from coevo.models.policy.apart import run_apart
-from coevo.models.policy.policy import Policy, load
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import load
 
 LENGTH = 48
 """Maximum number of tokens of the prompt; they are spread over the vocabulary."""

@@ -32,7 +32,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
-from coevo.models.engines.requests import Request, check_lengths, completions_of, ends_of, limit_of
+from coevo.models.engines.requests import Request, check_lengths, completions_of
 from coevo.models.engines.vllm.expected import Weights
 from coevo.models.engines.vllm.replica import Replica, Start, closeness_metrics
 from coevo.models.engines.vllm.sender import FILES, Delivery, Sender, SenderLaunch
@@ -47,6 +47,7 @@ from coevo.models.engines.vllm.vllm_server import (
     sender_settings,
     settings,
 )
+from coevo.models.policy.language_model import ends_of, limit_of
 from coevo.models.policy.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS, base_of, check_fits, outline, weights_at
 from coevo.records.draws import seed_of
 from coevo.records.episode import Completion

@@ -5,7 +5,7 @@ from coevo.configs.load.load import load_recipe
 
 
 def test_the_table_has_every_recipe_with_its_gain_and_its_lead_by_seed(capsys):
-    report({"env-experience-only": results(0.25, 0.4, 0.5, 0.6), "env-coevo-rl": results(0.25, 0.5, 0.6, 0.7)})
+    report({"one-env-experience-only": results(0.25, 0.4, 0.5, 0.6), "one-env-coevo-rl": results(0.25, 0.5, 0.6, 0.7)})
     frozen, both = capsys.readouterr().out.splitlines()[2:]
     assert "0.250   0.500   0.400" in frozen
     assert frozen.endswith("+0.250 [+0.002, +0.498]")

@@ -16,7 +16,8 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from coevo.configs.env import PluginEnvConfig
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
-from coevo.models.policy.policy import Policy, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import save
 from coevo.records.draws import key
 from coevo.tasks.preflight.actions import Rehearsed, rehearse_actions
 from coevo.tasks.steps.evaluate import expert_success

@@ -15,8 +15,9 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from coevo.configs.bank.admission_config import notice
 from coevo.configs.load.load import load_recipe, names
 from coevo.flows import api
+from coevo.models.policy.language_model import Policy
 from coevo.models.policy.layout import Deviation
-from coevo.models.policy.policy import Policy, save
+from coevo.models.policy.policy import save
 from coevo.utilities.errors import CoevoError
 
 SMALL, LARGE = "homerules-coevo-rl", "homerules-coevo-rl-qwen3-8b"

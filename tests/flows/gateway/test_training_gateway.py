@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from openai import APIError
 from support import sessions
+from support.chat_model import small_model
 from support.gateway import LOST, WON, Agent, commanded
 from support.player import environment
 from support.runs import coevo
@@ -259,3 +260,35 @@ def test_a_killed_run_learns_from_each_outcome_that_was_answered_once(tmp_path):
     assert len(list(chain(*learned))) == 48
     assert [each.metrics.get("agent/sessions/lost", 0) for each in history] == [0, 0, 1, 0]
     assert history[-1].metrics["agent/sessions/used"] == 8
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("no_servers_named")
+def test_a_chat_model_learns_from_streams_and_calls_of_its_agents(tmp_path):
+    """One iteration of a model with Qwen3's template: the update gets what was drawn, and changes the weights."""
+    model = small_model(tmp_path / "model")
+    chat = (
+        "run", "homerules-grpo", "iterations=1", "warmstart=null", "rollout.gateway={outcomes: 4}",
+        f"policy={{type: pretrained, path: '{model}', dtype: float32}}", "rollout.sampling.max_new_tokens=16",
+        "evaluation={every: 1, tasks: 2, final_panels: []}", "context.style=chat", "--name", "chat",
+    )  # fmt: skip
+    tool = {"type": "function", "function": {"name": "go", "parameters": {"type": "object", "properties": {}}}}
+    drawn = []
+    with commanded(tmp_path, *chat) as (process, agent):
+        for number in range(4):
+            name = f"s{number}"
+            agent.post(f"/s/{name}", {"group": "g"})
+            agent.ask(name, "house lotus . turn 0", tools=[tool])
+            drawn += [agent.told[name][0][1], agent.hear(name, "house lotus . turn 1", tools=[tool])]
+            agent.post(f"/s/{name}/outcome", WON if number % 2 else LOST)
+        process.communicate()
+        assert process.returncode == 0
+    coevo("down", workspace=tmp_path)
+    place = Workspace(tmp_path)
+    with Lineage.open(place.existing("chat").lineage, place.cache) as lineage:
+        learned = [ids for _, ids in tokens(episodes_of(lineage, 1, tmp_path / "scratch"))]
+        last = lineage.history.log()[-1]
+    assert sorted(learned) == sorted(drawn)
+    assert last.metrics["agent/sessions/used"] == 4
+    assert last.metrics["policy/update/grad_norm"] > 0

@@ -8,9 +8,10 @@ from support.chat import chat
 from support.policies import qwen
 
 from coevo.configs.rollout.rollout_config import SamplingConfig, TransformersEngineConfig, VllmEngineConfig
-from coevo.models.engines.requests import Request, completions_of, ends_of
+from coevo.models.engines.requests import Request, completions_of
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.engines.vllm.vllm_engine import VllmEngine, completion_body
+from coevo.models.policy.language_model import ends_of
 from coevo.models.policy.policy import load, save
 from coevo.records.draws import key
 from coevo.utilities.errors import CoevoError

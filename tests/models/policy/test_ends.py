@@ -12,10 +12,11 @@ from transformers import PreTrainedTokenizerFast
 
 from coevo.configs.policy_config import PretrainedPolicyConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig, TransformersEngineConfig
-from coevo.models.engines.requests import Request, ends_of
+from coevo.models.engines.requests import Request
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.engines.vllm.vllm_engine import completion_body
 from coevo.models.policy.ends import deviating_marks, template_end
+from coevo.models.policy.language_model import ends_of
 from coevo.models.policy.policy import scratch
 from coevo.models.policy.tokenizers import TEMPLATE
 from coevo.records.draws import key

@@ -14,7 +14,8 @@ from support.kept import contents
 from support.policies import llama, qwen
 
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
-from coevo.models.policy.policy import Policy, build, bundle, load, load_weights, outline, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import build, bundle, load, load_weights, outline, save
 from coevo.records.draws import key
 from coevo.utilities.errors import CoevoError
 

@@ -12,7 +12,8 @@ from support.rows import TEMPERATURE, plain_logprobs
 
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update_config import DeepSpeedConfig, OptimizerConfig, UpdateConfig, WriterUpdateConfig
-from coevo.models.policy.policy import Policy, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import save
 from coevo.models.trainer import deepspeed_engine
 from coevo.models.trainer.checkpoint import STATE, load_optimizer, save_optimizer
 from coevo.models.trainer.checkpoint import whole as value_of

@@ -22,7 +22,8 @@ from support.soak import mostly_soak
 from coevo.configs.update.advantage_config import GaeConfig
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update_config import CriticConfig, DeepSpeedConfig, OptimizerConfig, UpdateConfig
-from coevo.models.policy.policy import Policy, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import save
 from coevo.models.trainer.trainer_client import StartingPoint, Trainer, TrainerError
 from coevo.models.trainer.update_batch import read
 from coevo.records.draws import key
@@ -34,7 +35,8 @@ PARENT = """
 import sys
 from pathlib import Path
 from coevo.configs.update.update_config import UpdateConfig
-from coevo.models.policy.policy import Policy, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import save
 from coevo.models.trainer.update_batch import read
 from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 config, policy, batch, place = sys.argv[1:]

@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 from openai.types.chat import ChatCompletion
@@ -15,8 +16,9 @@ from coevo.configs.context_config import ContextConfig
 from coevo.flows.endpoint.anthropic_dialect import Anthropic
 from coevo.flows.endpoint.dialect import ChatReply
 from coevo.flows.endpoint.openai_dialect import OpenAI
-from coevo.models.engines.requests import completions_of, ends_of
+from coevo.models.engines.requests import completions_of
 from coevo.models.policy.context import Context
+from coevo.models.policy.language_model import ends_of
 from coevo.models.policy.message_prompts import MessagePrompts
 from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import generator, key
@@ -55,6 +57,17 @@ class Drawing:
     def generate(self, requests):
         return [self._complete(request) for request in requests]
 
+    def generate_to(self, requests, listeners):
+        return [self._heard(each, listener) for each, listener in zip(self.generate(requests), listeners, strict=True)]
+
+    def _heard(self, whole, listener):
+        """A completion up to where its listener ends it; it hears the first half twice, as after a failure."""
+        ids = whole.token_ids
+        for again in (len(ids) // 2, len(ids)):
+            count = next((at + 1 for at in range(again) if listener and not listener(at, ids[at])), again)
+        drawn = list(zip(ids, whole.logprobs, strict=True))[:count]
+        return completions_of(self.policy.tokenizer, self._ends, [drawn])[0]
+
     def _complete(self, request):
         draw, words = generator(request.key), self.policy.tokenizer
         if draw.random() < 0.5:
@@ -88,10 +101,26 @@ async def exchange(agent, talk, dialect, body):
     """The answers to a body, and the document that the client gets."""
     call = dialect.parse(json.dumps(body).encode())
     prompted = await agent.prompt(talk, call.chat)
-    answers = await agent.draw(talk, call.chat, prompted)
+    stream = agent.stream(call.chat) if call.stream else None
+    answers = await agent.draw(talk, call.chat, prompted, stream)
     reply = ChatReply("1", 0, "first@3", prompted.prompt_ids, tuple(answers), {})
-    streamed = b"".join(dialect.events(call, reply)).decode()
+    events = dialect.stream(call, replace(reply, answers=()))
+    begun = [events.piece(*stream.pieces.get_nowait()) for _ in range(stream.pieces.qsize())] if stream else []
+    streamed = b"".join(chain(*begun, events.rest(reply))).decode()
+    assert text_in(streamed) == "".join(answer.turn.answer.text for answer in answers)
     return answers, dialect.document(call, reply), streamed
+
+
+def text_in(streamed):
+    """Texts of all answers in a stream of either dialect, one after the other."""
+    texts = {}
+    for line in streamed.splitlines():
+        if line.startswith("data: {"):
+            document = json.loads(line.removeprefix("data: "))
+            deltas = [(each["index"], each["delta"].get("content")) for each in document.get("choices", ())]
+            for index, text in deltas or [(0, document.get("delta", {}).get("text"))]:
+                texts[index] = texts.get(index, "") + (text or "")
+    return "".join(texts[index] for index in sorted(texts))
 
 
 def openai_echo(document, rng):
@@ -120,7 +149,8 @@ def anthropic_echo(document, rng):
 
 
 def anthropic_body(history, rng):
-    return {"model": "m", "max_tokens": 9, "messages": history, "system": "s", "tools": [ANTHROPIC_TOOL]}
+    return {"model": "m", "max_tokens": 9, "messages": history, "system": "s", "tools": [ANTHROPIC_TOOL],
+            "stream": rng.random() < 0.5}  # fmt: skip
 
 
 def anthropic_next(said, rng):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.policies import qwen
 
-from coevo.models.engines.requests import ends_of
+from coevo.models.policy.language_model import ends_of
 from coevo.records.message import Message, MessageCall
 from coevo.records.task import Task
 from coevo.tasks.gateway.session_episodes import EpisodeReader

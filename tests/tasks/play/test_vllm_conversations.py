@@ -20,7 +20,8 @@ from coevo.envs.base import Step
 from coevo.models.engines.vllm.vllm_engine import VllmEngine
 from coevo.models.engines.vllm.vllm_server import BLOCK
 from coevo.models.policy.context import Context
-from coevo.models.policy.policy import Policy, build, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import build, save
 from coevo.records.draws import key
 from coevo.tasks.play.play import Attempt, Player
 

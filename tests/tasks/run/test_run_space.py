@@ -7,7 +7,8 @@ from support.policies import qwen
 
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.objects.cache import disk_usage
-from coevo.models.policy.policy import Policy, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import save
 from coevo.tasks.run.open_run import require_start
 from coevo.utilities import free_space
 from coevo.utilities.errors import CoevoError

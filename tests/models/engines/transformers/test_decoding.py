@@ -19,7 +19,8 @@ from coevo.models.engines.transformers.decoding import (
     forward_of,
     forward_of_model,
 )
-from coevo.models.policy.policy import Policy, build, load_weights, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import build, load_weights, save
 from coevo.records.draws import key, uniforms
 
 POLICIES = {"qwen3": lambda: qwen(init_std=0.3), "qwen2": qwen2, "llama": llama}

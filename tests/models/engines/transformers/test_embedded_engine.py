@@ -11,7 +11,8 @@ from coevo.configs.rollout.rollout_config import SamplingConfig, TransformersEng
 from coevo.models.engines.requests import Request
 from coevo.models.engines.transformers import decoding, prefill_rows
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine
-from coevo.models.policy.policy import Policy, save
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import save
 from coevo.records.draws import key, uniforms
 from coevo.utilities.errors import CoevoError
 

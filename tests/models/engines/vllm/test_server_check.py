@@ -11,7 +11,7 @@ from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.models.engines.vllm.probe import probe_of
 from coevo.models.engines.vllm.replica import closeness_metrics
 from coevo.models.engines.vllm.server_check import Closeness, WeightsError
-from coevo.models.policy.policy import Policy
+from coevo.models.policy.language_model import Policy
 
 HALF = VllmEngineConfig(type="vllm", dtype="bfloat16")
 URL = "http://127.0.0.1:1"
