@@ -113,19 +113,25 @@ def ablate(
     if list_all:
         return _list(as_json)
     described, workspace = options.described(), workspace_at(directory)
-    if keep is not None and (options.overrides or options.axes):
-        raise CoevoError(
-            "--keep decides a study as its file has it: leave the settings out, or write them into the file"
-        )
+    if keep is not None:
+        _check_kept(options, pool)
     if dry_run:
         return _dry_run(described, workspace, as_json)
-    if pool is not None and keep is not None:
-        raise CoevoError("--keep decides a study on this machine: leave --pool out")
     if pool is not None and not show:
         return _submit(described, workspace, pool, as_json)
     code = 0 if show else _play(described, workspace, as_json, keep)
     _report(described, workspace, as_json, keep)
     return code
+
+
+def _check_kept(options: StudyOptions, pool: str | None) -> None:
+    """Refuse what a study that is decided does not take."""
+    if options.overrides or options.axes:
+        raise CoevoError(
+            "--keep decides a study as its file has it: leave the settings out, or write them into the file"
+        )
+    if pool is not None:
+        raise CoevoError("--keep decides a study on this machine: leave --pool out")
 
 
 def _panel(recipe: str, settings: list[str]) -> str:
