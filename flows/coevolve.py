@@ -22,7 +22,7 @@ from coevo.tasks.run.limit import RESERVE, Limit
 from coevo.tasks.run.open_run import open_session
 from coevo.tasks.session import Session
 from coevo.tasks.stage import grouping
-from coevo.tasks.steps.bank_steps import admit, credit, gate_candidates, judge, trial_is_over, weigh, write
+from coevo.tasks.steps.bank_steps import admit, gate_candidates, judge, trial_is_over, update_statistics, weigh, write
 from coevo.tasks.steps.evaluate import evaluate, gate_panels, internalize
 from coevo.tasks.steps.policy_steps import advantage, gate_advantages, gate_episodes, shape, update
 from coevo.tasks.steps.retire import retire
@@ -89,7 +89,7 @@ def iterate(session: Session, committer: Committer) -> None:
     committer.wait()
     with gate_episodes.beside(session, episodes):
         evolve_policy(session, episodes, batch.tried)
-        record(credit(session))
+        record(update_statistics(session))
         record(weigh(session, batch.tried))
         if session.due.writer() or trial_is_over(session):
             evolve_bank(session)

@@ -163,7 +163,7 @@ class BankState:
         ended = set(decision.ended)
         self.trials = [trial for trial in self.trials if trial.entry.id not in ended] + begun(decision.begun, episodes)
 
-    def credit(self, episodes: Sequence[Episode], utilities: bool) -> None:
+    def update_statistics(self, episodes: Sequence[Episode], utilities: bool) -> None:
         """Count the episodes that saw entries, in order; change utilities, too, where wanted (RetroAgent Eq. 8).
 
         Candidates on trial are no entries, and have no counters.

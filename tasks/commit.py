@@ -68,7 +68,7 @@ def freeze(session: Session) -> FrozenRevision:
     before, entries = session.committed, session.bank.entries
     frozen = FrozenRevision(session.pending, session.bank.change(), entries, before, state(session), observed(session))
     session.next_revision()
-    session.parts.player.engine.forget()
+    session.parts.worker.engine.forget()
     return frozen
 
 
@@ -91,7 +91,7 @@ def state(session: Session) -> dict[str, object]:
 def observed(session: Session) -> dict[str, object]:
     """Measurements that differ between such runs; seconds of a commit count towards the next revision."""
     seconds = {f"cost/seconds/{stage}": spent for stage, spent in session.seconds.items()}
-    seconds |= expense_of(session.parts.player.engine)
+    seconds |= expense_of(session.parts.worker.engine)
     return {
         "run": session.stores.paths.name,
         "metrics": {**session.pending.rates, **seconds, "cost/seconds/wall": perf_counter() - session.since},

@@ -21,8 +21,8 @@ PARALLEL = (*BESIDE, "gate episodes", "gate advantages", "gate candidates")
 OF_PART = {
     "preparation": "preparation", "initial policy": "preparation", "rollout": "rollout", "sample tasks": "rollout",
     "shape": "update", "advantage": "update", "update": "update", "write candidates": "writing", "judge": "judging",
-    "trial": "judging", "admit": "judging", "credit": "judging", "retire": "retiring", "evaluate": "evaluation",
-    "gate panels": "evaluation", "internalization": "internalization",
+    "trial": "judging", "admit": "judging", "update statistics": "judging", "retire": "retiring",
+    "evaluate": "evaluation", "gate panels": "evaluation", "internalization": "internalization",
 }  # fmt: skip
 """Part of a run's time that each stage belongs to."""
 TIME_PARTS = (*dict.fromkeys(OF_PART.values()), "other")

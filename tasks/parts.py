@@ -10,7 +10,7 @@ from coevo.memory.bank.bank import Bank
 from coevo.memory.writers.writer import Writer
 from coevo.models.trainer.trainer_client import Trainer
 from coevo.tasks.gates.episodes import EpisodeLimits
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import RolloutWorker
 from coevo.tasks.publish.prefect import FlowPages
 from coevo.tasks.publish.publisher import Publisher
 from coevo.tasks.publish.reporter import Reporter
@@ -26,7 +26,7 @@ class Parts:
     """
 
     env: Environment[object]
-    player: Player
+    worker: RolloutWorker
     trainer: Trainer | None
     writer: Writer | None
     admission: Admission | None

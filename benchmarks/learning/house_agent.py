@@ -2,7 +2,7 @@
 
     python -m benchmarks.learning.house_agent train|evaluate URL TOKEN_FILE WORLD TASKS REPLICAS
 
-It writes its own messages, reads the answers itself, and reports outcomes; nothing of coevo's player is in it.
+It writes its own messages, reads the answers itself, and reports outcomes; nothing of coevo's rollout worker is in it.
 ``train`` plays groups of attempts at drawn tasks until the gateway is over; ``evaluate`` plays a held-out panel once in
 sessions of mode ``evaluation``, and prints the share of success.
 """

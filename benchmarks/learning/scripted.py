@@ -22,18 +22,18 @@ from coevo.records.draws import extend, key
 from coevo.records.episode import Completion, Episode
 from coevo.tasks.commit import commit, freeze
 from coevo.tasks.parts import Stores
-from coevo.tasks.play.play import Player, Running
+from coevo.tasks.play.play import RolloutWorker, Running
 from coevo.tasks.publish.publisher import Publisher
 from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.assemble import assemble
 from coevo.tasks.session import Session
-from coevo.tasks.steps.bank_steps import admit, credit, judge, write
+from coevo.tasks.steps.bank_steps import admit, judge, update_statistics, write
 from coevo.tasks.steps.policy_steps import shape
 from coevo.tasks.steps.retire import retire
 from coevo.tasks.steps.rollout import rollout, sample
 
 
-class ExpertPlayer(Player):
+class ExpertWorker(RolloutWorker):
     """Plays as the environment's expert does: it follows its notes, and guesses where they are silent."""
 
     def play_turn(self, running: Sequence[Running]) -> None:
@@ -56,10 +56,10 @@ def scripted(root: Path, config: RunConfig) -> Iterator[Session]:
     policy = build(config.policy, (*env.vocabulary, *CONTEXT_WORDS), key("scripted"))
     with Lineage.open(paths.lineage, place.cache) as lineage:
         parts = assemble(config, env, embedded_engine(policy, config.rollout), None, None)
-        expert = ExpertPlayer(env, parts.player.context, parts.player.engine, config.rollout.max_turns)
+        expert = ExpertWorker(env, parts.worker.context, parts.worker.engine, config.rollout.max_turns)
         nothing = cast(Publisher, None)  # revision 0 is committed, and nothing is published
         stores = Stores(paths, Bank(paths.bank), lineage, nothing, Silent())
-        session = Session(config, replace(parts, player=expert), stores)
+        session = Session(config, replace(parts, worker=expert), stores)
         save(policy, paths.staging / "policy")
         commit(stores, freeze(session))
         yield session
@@ -70,7 +70,7 @@ def iterate(session: Session) -> list[Episode]:
     record = session.pending.record
     played = record(shape(session, record(rollout(session, record(sample(session))))))
     session.finish(played.episodes)
-    record(credit(session))
+    record(update_statistics(session))
     proposal = record(write(session))
     record(admit(session, proposal, record(retire(session, record(judge(session, proposal))))))
     session.iteration += 1

@@ -29,7 +29,7 @@ REVISIONS = 200
 REPEATS = 3
 SLACK = 64 * 1024
 FIRST_ROLLOUT = (
-    "import os, sys, coevo.tasks.play.play; coevo.tasks.play.play.Player._turn = lambda *_: os._exit(0); "
+    "import os, sys, coevo.tasks.play.play; coevo.tasks.play.play.RolloutWorker._turn = lambda *_: os._exit(0); "
     "from coevo.flows.cli.app import main; main(sys.argv[1:])"
 )
 TARGETS = {

@@ -32,7 +32,17 @@ from coevo.records.task import Task
 REVISIONS, EPISODES, TURNS, SHOWN, ADDED, TASKS = 200, 128, 6, 3, 4, 192
 RUN = "many"
 PANELS = ("seen-houses", "no-bank", "other-facts")
-STAGES = ("rollout", "gate episodes", "advantage", "update", "credit", "write candidates", "judge", "admit", "commit")
+STAGES = (
+    "rollout",
+    "gate episodes",
+    "advantage",
+    "update",
+    "update statistics",
+    "write candidates",
+    "judge",
+    "admit",
+    "commit",
+)
 TARGET_SECONDS, TARGET_BYTES = 5.0, 5_000_000
 
 

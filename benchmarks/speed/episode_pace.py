@@ -24,7 +24,7 @@ from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.policy import build, save
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Panel, Task
-from coevo.tasks.play.play import Attempt, Player
+from coevo.tasks.play.play import Attempt, RolloutWorker
 
 EPISODES, TURNS = 128, 20
 USUAL, SLOW, SHARE = 0.3, 10.0, 0.02
@@ -113,10 +113,10 @@ def _played(engine: VllmEngine, factor: float) -> float:
     engine.forget()
     env: Environment[Any] = Tools(factor)
     context = Context(ContextConfig(memory_length=4), engine.policy.tokenizer)
-    player = Player(env, context, engine, TURNS, alone=True)
+    worker = RolloutWorker(env, context, engine, TURNS, alone=True)
     attempts = [Attempt(task, 0, (), "pace", 0, key("pace", task.id)) for task in env.sample(EPISODES, key(0))]
     since = time.perf_counter()
-    player.play(attempts)
+    worker.play(attempts)
     return time.perf_counter() - since
 
 

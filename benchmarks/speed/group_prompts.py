@@ -20,10 +20,10 @@ from coevo.models.policy.language_model import Policy
 from coevo.models.policy.policy import build, load
 from coevo.records.draws import extend, key
 from coevo.records.episode import Completion, Episode
-from coevo.tasks.play.play import Attempt, Player, Running
+from coevo.tasks.play.play import Attempt, RolloutWorker, Running
 from coevo.tasks.play.retrieve import recall
 from coevo.tasks.publish.reporter import Silent
-from coevo.tasks.run.assemble import player_of
+from coevo.tasks.run.assemble import worker_of
 from coevo.tasks.run.warmstart import warm_start
 
 RECIPE, PANEL, TASKS, GROUP = "homerules-coevo-rl", "other-facts", 16, 8
@@ -48,7 +48,7 @@ class PlayedGroup:
     episodes: list[Episode]
 
 
-class Listener(Player):
+class Listener(RolloutWorker):
     """Plays as the expert does, and keeps what it would have asked the engine."""
 
     requests: list[list[Request]]
@@ -88,8 +88,8 @@ def play(config: RunConfig, policy: Policy, tasks: int = TASKS, group: int = GRO
     assert config.bank is not None
     facts = env.panel_bank(PANEL) or []
     seen = recall(Index(facts[::2], config.bank.retrieval), key("peers"))
-    player = player_of(config, env, policy)
-    listener = Listener(env, player.context, player.engine, config.rollout.max_turns)
+    worker = worker_of(config, env, policy)
+    listener = Listener(env, worker.context, worker.engine, config.rollout.max_turns)
     listener.requests = []
     attempts = [
         Attempt(task, n, seen.of_task(task), "peers", 0, key("peers", task.id, n), partial(seen.of_step, task))

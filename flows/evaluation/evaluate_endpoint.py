@@ -63,8 +63,8 @@ class _ServedReplies(BaseModel):
     predictions: list[ServedReply]
 
 
-class ServedPlayer(Playing):
-    """Player whose agent is behind a URL; a request has up to ``MAX_REQUEST_ROWS`` turns.
+class ServedWorker(Playing):
+    """RolloutWorker whose agent is behind a URL; a request has up to ``MAX_REQUEST_ROWS`` turns.
 
     Draws are the endpoint's own: those of an evaluation with ``seed``, whatever the keys of the attempts. Turns have no
     token ids; they have the ids of the entries in the agent's prompt.
@@ -207,5 +207,5 @@ def play_endpoint(url: str, config: RunConfig, iteration: int, panel: str, tasks
         raise CoevoError(f"{panel}: is not played with the agent's own bank, and a served agent has no other one")
     played = environment.at(iteration).panel(panel, tasks)
     with closing(environment):
-        player = ServedPlayer(environment, url, seed, config.rollout.max_turns)
-        return Evaluation(played, play_panel(player, played, NOTHING, seed, 0), {})
+        worker = ServedWorker(environment, url, seed, config.rollout.max_turns)
+        return Evaluation(played, play_panel(worker, played, NOTHING, seed, 0), {})

@@ -25,11 +25,11 @@ from coevo.records.episode import played
 from coevo.records.task import Panel, key_by
 from coevo.tasks.iteration.held_out import play_panel
 from coevo.tasks.play.discovery_at_k import DiscoveryAgent, discover
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import RolloutWorker
 from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, is_shown, recall
 from coevo.tasks.publish.reporter import in_stage, reporter
 from coevo.tasks.revision_artifacts import REFERENCES, references_of
-from coevo.tasks.run.assemble import open_engine, player_with
+from coevo.tasks.run.assemble import open_engine, worker_with
 from coevo.tasks.run.run_writer_model import check_endpoints, open_writing, spent_before
 from coevo.tasks.run.weight_digests import check_weights
 from coevo.tasks.steps.evaluate import panel_index
@@ -83,9 +83,9 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         with in_stage("loads the policy"):
             policy = _artifact(run, "policy", scratch)
             engine = stack.enter_context(closing(open_engine(config, policy, scratch / "engine", remedies=OF_NOTHING)))
-        player = player_with(config, env, engine)
+        worker = worker_with(config, env, engine)
         stack.enter_context(in_stage(f"r{run.manifest.revision} evaluate"))
-        episodes = play_panel(player, panel, seen, config.seed, run.manifest.revision)
+        episodes = play_panel(worker, panel, seen, config.seed, run.manifest.revision)
         vendi = diversity(episodes, config.evaluation.encoder)
         if not request.discovery:
             return Evaluation(panel, episodes, {}, vendi)
@@ -93,7 +93,7 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         journal = Journal(scratch / "writing.jsonl", run.manifest.revision)
         kept = KeptWriting(spent=_spent(run, scratch))
         opened = open_writing(config, engine, scratch / "writer_model", journal, kept, reporter().warn)
-        learner = learner_at(run, start, player, stack.enter_context(opened), scratch)
+        learner = learner_at(run, start, worker, stack.enter_context(opened), scratch)
         shares, _ = discover(learner, panel, seen, episodes, request.discovery)
         return Evaluation(panel, episodes, shares, vendi)
 
@@ -178,14 +178,14 @@ def bank_of(owner: Reading | None, config: RunConfig) -> BankState:
 
 
 def learner_at(
-    run: Reading, start: BankState, player: Player, writing: Writing | None, scratch: Path
+    run: Reading, start: BankState, worker: RolloutWorker, writing: Writing | None, scratch: Path
 ) -> DiscoveryAgent:
     """Learner from a revision."""
     config, manifest, bank = run.config, run.manifest, run.config.bank
     kept = _artifact(run, REFERENCES, scratch) if REFERENCES in manifest.artifacts else None
     return DiscoveryAgent(
         config,
-        player,
+        worker,
         writer=None if bank is None else writer_of(bank.writer, key_by(bank.key)),
         start=start,
         references=references_of(config, kept),

@@ -20,7 +20,7 @@ from coevo.configs.rollout.rollout_config import TransformersEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
-from coevo.flows.evaluation.evaluate_endpoint import ServedPlayer
+from coevo.flows.evaluation.evaluate_endpoint import ServedWorker
 from coevo.flows.evaluation.evaluate_revision import ShownTo, experience_of
 from coevo.flows.evaluation.evaluation_targets import ListedBank, Target, TargetSettings, opened
 from coevo.flows.evaluation.panel_evaluation import BANKS, check_panel
@@ -41,7 +41,7 @@ from coevo.records.task import Panel, Task
 from coevo.tasks.play.play import Attempt, Playing
 from coevo.tasks.play.retrieve import NOTHING, Experience, Retrieved
 from coevo.tasks.publish.reporter import counting, in_stage
-from coevo.tasks.run.assemble import open_engine, player_with
+from coevo.tasks.run.assemble import open_engine, worker_with
 from coevo.utilities.errors import CoevoError
 
 CONCURRENCY = 64
@@ -233,7 +233,7 @@ def _play(
 
     with ExitStack() as stack:
         with in_stage("loads the policy"):
-            players = list(_players(target, sampled.env, missing, request, scratch, stack))
+            workers = list(_workers(target, sampled.env, missing, request, scratch, stack))
         stack.enter_context(in_stage(f"{target.name} evaluate"))
         counted = counting(f"{{over}} of {len(missing)} episodes are over")
         counted(over=0)
@@ -243,8 +243,8 @@ def _play(
             results.add(episode_row(bank, episode, arms[bank].lessons, decode))
             counted(over=1)
 
-        for player, wanted, decode in players:
-            player.play_each(attempts(wanted), request.concurrency, partial(end, decode))
+        for worker, wanted, decode in workers:
+            worker.play_each(attempts(wanted), request.concurrency, partial(end, decode))
 
 
 def _attempt(which: EpisodeKey, task: Task, seen: Experience, target: Target, panel: Panel) -> Attempt:
@@ -259,7 +259,7 @@ def replica_seed(seed: int, replica: int) -> int:
     return seed if replica == 0 else seed_of(key(seed, "evaluate", "replica", replica)) % 2**31
 
 
-def _players(
+def _workers(
     target: Target,
     env: Environment[Any],
     missing: Sequence[EpisodeKey],
@@ -267,16 +267,16 @@ def _players(
     scratch: Path,
     stack: ExitStack,
 ) -> Iterator[tuple[Playing, Sequence[EpisodeKey], Any]]:
-    """Players, what each plays, and how it decodes prompts; a served agent has one for each seed."""
+    """Workers, what each plays, and how it decodes prompts; a served agent has one for each seed."""
     config = target.config
     if target.policy is None:
         for replica in sorted({each.replica for each in missing}):
-            served = ServedPlayer(env, target.name, replica_seed(config.seed, replica), config.rollout.max_turns)
+            served = ServedWorker(env, target.name, replica_seed(config.seed, replica), config.rollout.max_turns)
             yield served, [each for each in missing if each.replica == replica], None
         return
     made = _engine(target, target.policy, _batched(config, request.batch), scratch, request.output)
     engine = stack.enter_context(closing(made))
-    yield player_with(config, env, engine), missing, engine.policy.tokenizer.decode
+    yield worker_with(config, env, engine), missing, engine.policy.tokenizer.decode
 
 
 def _batched(config: RunConfig, batch: int | None) -> RunConfig:

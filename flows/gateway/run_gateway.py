@@ -157,7 +157,7 @@ def training_gateway(session: Session, settings: GatewaySettings) -> Iterator[Se
     Raises:
         CoevoError: the port is in use, or another gateway of the run is open.
     """
-    config, paths, engine = session.config, session.stores.paths, session.parts.player.engine
+    config, paths, engine = session.config, session.stores.paths, session.parts.worker.engine
     root, address, gate = paths.workspace.root, settings.address, RequestGate(is_open=False)
     assert config.rollout.gateway is not None
     with ExitStack() as stack:

@@ -235,7 +235,7 @@ class AgentSessions:
         return next((int(each["lines"]) for each in closed if each["revision"] == revision), None)
 
     def _reader(self, session: Session) -> EpisodeReader:
-        policy = session.parts.player.engine.policy
+        policy = session.parts.worker.engine.policy
         versions = self._versions(session)
         return EpisodeReader(session.parts.env.name, policy.tokenizer, ends_of(policy), versions)
 

@@ -42,7 +42,7 @@ def play(session: Session, at: Position, batch: TaskBatch, seen: Experience) -> 
     """The batch of an iteration, by policy and bank as they stand; episodes in the order (task, replica)."""
     group = range(session.config.rollout.group_size)
     shown = [(task, n, _shown(session, batch, task, n, seen)) for task in batch.tasks for n in group]
-    return session.parts.player.play([_attempt(session, at, *each) for each in shown])
+    return session.parts.worker.play([_attempt(session, at, *each) for each in shown])
 
 
 def play_vectorised(session: Session, turns: int, seen: Experience) -> list[Episode]:
@@ -57,7 +57,7 @@ def play_vectorised(session: Session, turns: int, seen: Experience) -> list[Epis
         return replace(attempt, entries=seen.of_task(attempt.task), recall=partial(seen.of_step, attempt.task))
 
     plan = RolloutPlan(session.config.rollout.tasks, turns, fresh, show)
-    return session.environments.play(session.parts.player, plan)
+    return session.environments.play(session.parts.worker, plan)
 
 
 def ids_of(session: Session, at: Position, tasks: Sequence[Task]) -> list[str]:
@@ -78,7 +78,7 @@ def measured(session: Session, episodes: list[Episode], seen: Experience) -> Pla
         rates["bank/retrieval/cluster_seconds"] = perf_counter() - since
         metrics["bank/retrieval/clusters"] = float(len(clusters))
     if bank is not None:
-        group, size = session.config.rollout.group_size, session.parts.player.context.size
+        group, size = session.config.rollout.group_size, session.parts.worker.context.size
         metrics |= retrieval_metrics(bank.retrieval, seen, episodes, group, size)
     return PlayedBatch(episodes, metrics | _cut_observations(session, episodes), rates)
 
@@ -87,7 +87,7 @@ def _cut_observations(session: Session, episodes: Sequence[Episode]) -> dict[str
     """Share of turns whose observation or feedback prompts show shortened; absent without such a limit."""
     if session.config.context.observation_tokens is None:
         return {}
-    is_cut = session.parts.player.context.is_cut
+    is_cut = session.parts.worker.context.is_cut
     cuts = [is_cut(turn.observation) or is_cut(turn.feedback) for episode in played(episodes) for turn in episode.turns]
     return {CUT: sum(cuts) / len(cuts) if cuts else 0.0}
 

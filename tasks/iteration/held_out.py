@@ -55,10 +55,10 @@ def held_out(config: RunConfig, env: Environment[object]) -> HeldOutTasks:
     return HeldOutTasks(frozenset(tasks), frozenset(digest for digest, count in sharing.items() if count == 1))
 
 
-def play_panel(player: Playing, panel: Panel, seen: Experience, seed: int, revision: int) -> list[Episode]:
+def play_panel(worker: Playing, panel: Panel, seen: Experience, seed: int, revision: int) -> list[Episode]:
     """One episode per task. Draws depend on seed and task alone, so that any two policies or banks are paired."""
     base, stage = key(seed, "evaluate"), f"evaluate-{panel.name}"
-    return player.play(
+    return worker.play(
         [
             Attempt(task, 0, seen.of_task(task), stage, revision, extend(base, task.id), partial(seen.of_step, task))
             for task in panel.tasks

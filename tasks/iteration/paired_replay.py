@@ -39,7 +39,7 @@ def replay(session: Session, spent: Counter[str], trials: Sequence[Trial], repli
         for attempt in _attempts(session, trial, replicas)
     )
     while batch := list(islice(attempts, rollout.tasks * rollout.group_size)):
-        episodes = session.parts.player.play([attempt for _, attempt in batch])
+        episodes = session.parts.worker.play([attempt for _, attempt in batch])
         played += episodes
         spent.update(cost(episodes))
         spent.update(loss_counts(episodes, "replay"))

@@ -24,7 +24,7 @@ from coevo.tasks.package.package import Package
 from coevo.tasks.play.retrieve import recall
 from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, reached
 from coevo.tasks.run.approval import Vote
-from coevo.tasks.run.assemble import player_of
+from coevo.tasks.run.assemble import worker_of
 from coevo.tasks.steps.evaluate import panel_index
 from coevo.utilities.errors import CoevoError
 
@@ -103,8 +103,8 @@ def played(package: Package, env: Environment[object], panel: Panel, seed: int) 
     policy: Policy = package.policy()
     index = panel_index(env, panel.name, package.index(), package.config.bank)
     seen = recall(index, key(seed, "evaluate"))
-    player = player_of(package.config, env, policy)
-    return play_panel(player, panel, seen, seed, package.origin.revision)
+    worker = worker_of(package.config, env, policy)
+    return play_panel(worker, panel, seen, seed, package.origin.revision)
 
 
 def judge(panel: Panel, mine: Sequence[bool], theirs: Sequence[bool], margin: float) -> PromotionVerdict:

@@ -20,7 +20,7 @@ from coevo.memory.writers.writer import Ask, Evidence, Writer
 from coevo.records.draws import extend, key
 from coevo.records.episode import Episode, played
 from coevo.records.task import Panel, key_by
-from coevo.tasks.play.play import Attempt, Player
+from coevo.tasks.play.play import Attempt, RolloutWorker
 from coevo.tasks.play.retrieve import NOTHING, Experience, assign_clusters, is_shown, recall
 
 
@@ -30,7 +30,7 @@ class DiscoveryAgent:
 
     Attributes:
         config: of the run.
-        player: plays with its policy.
+        worker: plays with its policy.
         writer: writes after a failed attempt; None without a bank.
         start: the bank that every task begins with.
         references: earlier episodes that the writer looks at.
@@ -40,7 +40,7 @@ class DiscoveryAgent:
     """
 
     config: RunConfig
-    player: Player
+    worker: RolloutWorker
     writer: Writer | None
     start: BankState
     references: References
@@ -96,7 +96,7 @@ class Notes:
 
     def __init__(self, learner: DiscoveryAgent, panel: Panel, seen: Experience) -> None:
         self._learner, self._seen = learner, seen
-        self._bank = learner.config.bank if learner.player.env.panel_bank(panel.name) is None else None
+        self._bank = learner.config.bank if learner.worker.env.panel_bank(panel.name) is None else None
         self._books: dict[str, BankState] = {}
 
     def after(self, failed: Episode, number: int) -> Experience:
@@ -127,7 +127,7 @@ def again(learner: DiscoveryAgent, panel: Panel, notes: Notes, failed: Sequence[
         step = partial(told.of_step, task)
         stage, revision = f"evaluate-{panel.name}", learner.revision
         attempts.append(Attempt(task, number - 1, told.of_task(task), stage, revision, draws, step))
-    return learner.player.play(attempts)
+    return learner.worker.play(attempts)
 
 
 def learn(learner: DiscoveryAgent, book: BankState, failed: Episode) -> BankState:
@@ -138,7 +138,7 @@ def learn(learner: DiscoveryAgent, book: BankState, failed: Episode) -> BankStat
     assert writer is not None
     book = book.copy()
     (failed,) = [failed] if book.pools is None else assign_clusters(book.pools, [failed])
-    book.credit([failed], utilities=True)
+    book.update_statistics([failed], utilities=True)
     library = book.library()
     proposal = writer.write(Evidence([failed], library, learner.references, revision, learner.ask))
     book.apply(learner.admission.decide(proposal, library, _no_replay, revision), [failed])

@@ -191,7 +191,7 @@ LOOPS = 1024
 
 
 class Playing(ABC):
-    """Player of attempts in one environment; subclasses provide the answers.
+    """Rollout worker of attempts in one environment; subclasses provide the answers.
 
     Attributes:
         env: the environment.
@@ -250,7 +250,7 @@ class Playing(ABC):
         return []
 
     def paced(self, loop: Loop[ItemT, ResultT], items: Sequence[ItemT]) -> list[ResultT]:
-        """Run one loop over all items, or one per item, according to the player's pace."""
+        """Run one loop over all items, or one per item, according to the rollout worker's pace."""
         return each_alone(loop, items) if self.alone else in_step(loop, items)
 
     def _to_the_end(self, counted: Callable[..., None], attempts: Sequence[Attempt], halted: Event) -> list[Episode]:
@@ -298,8 +298,8 @@ class Playing(ABC):
         """Play one turn of each attempt."""
 
 
-class Player(Playing):
-    """Player of attempts with one policy in one environment."""
+class RolloutWorker(Playing):
+    """Rollout worker of attempts with one policy in one environment."""
 
     def __init__(
         self, env: Environment[object], context: Context, engine: Engine, max_turns: int, alone: bool = False

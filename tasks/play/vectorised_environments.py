@@ -23,7 +23,7 @@ from coevo.envs.failures import EpisodeFailure
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.draws import Key, extend
 from coevo.records.episode import Episode, Turn
-from coevo.tasks.play.play import Attempt, Player, Running
+from coevo.tasks.play.play import Attempt, RolloutWorker, Running
 from coevo.utilities.errors import CoevoError
 
 DrawAttempt = Callable[[int, int], Attempt]
@@ -61,25 +61,25 @@ class VectorisedEnvironments:
         self.running: dict[int, Running] = {}
         self.earlier: dict[str, Episode] = {}
 
-    def play(self, player: Player, plan: RolloutPlan) -> list[Episode]:
+    def play(self, worker: RolloutWorker, plan: RolloutPlan) -> list[Episode]:
         """Play the turns of one update; return parts of episodes in the order of slots, then of time."""
-        self._take_up(player, plan)
-        return player.paced(partial(self._loop, player, plan), range(plan.environments))
+        self._take_up(worker, plan)
+        return worker.paced(partial(self._loop, worker, plan), range(plan.environments))
 
-    def _loop(self, player: Player, plan: RolloutPlan, slots: Sequence[int], halted: Event) -> list[Episode]:
+    def _loop(self, worker: RolloutWorker, plan: RolloutPlan, slots: Sequence[int], halted: Event) -> list[Episode]:
         parts: dict[int, list[Episode]] = {slot: [] for slot in slots}
         for _ in range(plan.turns):
             if halted.is_set():
                 break
-            self._fill(player, plan, parts)
+            self._fill(worker, plan, parts)
             lives = [self.running[slot] for slot in slots]
-            player.play_turn([live for live in lives if not player.is_over(live)])
-            for slot, live in self._drop(player, slots):
+            worker.play_turn([live for live in lives if not worker.is_over(live)])
+            for slot, live in self._drop(worker, slots):
                 parts[slot].append(live.part())
         for slot in slots:
             if slot in self.running:
-                parts[slot].append(player.cut(self.running[slot]))
-        self._drop(player, slots)
+                parts[slot].append(worker.cut(self.running[slot]))
+        self._drop(worker, slots)
         return [part for slot in slots for part in parts[slot]]
 
     def whole(self, part: Episode) -> Episode:
@@ -98,27 +98,27 @@ class VectorisedEnvironments:
                 finished.append(whole)
         return finished
 
-    def _take_up(self, player: Player, plan: RolloutPlan) -> None:
+    def _take_up(self, worker: RolloutWorker, plan: RolloutPlan) -> None:
         """Continue attempts with this update's experience; drop those whose slot no longer exists."""
         dropped = [self.running.pop(slot) for slot in sorted(self.running) if slot >= plan.environments]
-        player.release(dropped)
+        worker.release(dropped)
         for live in dropped:
             self.earlier.pop(live.attempt.id)
         for live in self.running.values():
             live.attempt = plan.show(live.attempt)
 
-    def _fill(self, player: Player, plan: RolloutPlan, parts: Mapping[int, Sequence[Episode]]) -> None:
+    def _fill(self, worker: RolloutWorker, plan: RolloutPlan, parts: Mapping[int, Sequence[Episode]]) -> None:
         """Start an attempt in every free slot of a loop."""
         free = [slot for slot in parts if slot not in self.running]
         numbers = [sum(part.start == 0 for part in parts[slot]) for slot in free]
         attempts = [plan.show(plan.draw(slot, number)) for slot, number in zip(free, numbers, strict=True)]
-        self.running.update(zip(free, player.begin(attempts), strict=True))
+        self.running.update(zip(free, worker.begin(attempts), strict=True))
 
-    def _drop(self, player: Player, slots: Sequence[int]) -> list[tuple[int, Running]]:
+    def _drop(self, worker: RolloutWorker, slots: Sequence[int]) -> list[tuple[int, Running]]:
         """Free those of a loop's slots whose attempt is over, and return these."""
         lives = [(slot, self.running[slot]) for slot in slots if slot in self.running]
-        over = [(slot, live) for slot, live in lives if player.is_over(live)]
-        player.release([live for _, live in over])
+        over = [(slot, live) for slot, live in lives if worker.is_over(live)]
+        worker.release([live for _, live in over])
         for slot, _ in over:
             del self.running[slot]
         return over

@@ -211,7 +211,7 @@ def report_pace(session: "Session") -> None:
     spent = dict(session.seconds)
     if trainer is not None:
         spent["update"] = spent.get("update", 0.0) - trainer.waited
-    words, root = len(session.parts.player.engine.policy.tokenizer), session.stores.paths.root
+    words, root = len(session.parts.worker.engine.policy.tokenizer), session.stores.paths.root
     judged = session.pending.metrics.get("cost/judging/episodes", 0.0)
     wanted = foreseen(session.config, here(root), words, turns, len(session.ended), judged)
     reasons = " and ".join(why(session.config.rollout.engine.threads, usable_cores(), os.getloadavg()[0]))

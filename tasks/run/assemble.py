@@ -26,7 +26,7 @@ from coevo.models.trainer.trainer_client import Trainer
 from coevo.records.task import key_by
 from coevo.tasks.iteration.held_out import episode_limits
 from coevo.tasks.parts import Parts
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import RolloutWorker
 from coevo.tasks.publish.reporter import in_stage, reporter
 from coevo.tasks.writing.ask_writer_model import Writing
 from coevo.utilities.cluster.joined_cluster import joined
@@ -41,7 +41,7 @@ def assemble(
     bank = config.bank
     writer = None if bank is None else writer_of(bank.writer, key_by(bank.key))
     admission = None if bank is None else admission_of(bank.admission)
-    return Parts(env, player_with(config, env, engine), trainer, writer, admission, limits, writing)
+    return Parts(env, worker_with(config, env, engine), trainer, writer, admission, limits, writing)
 
 
 def open_engine(
@@ -82,18 +82,18 @@ def open_engine(
     return TransformersEngine(load_sound(policy, config.policy), engine, config.rollout.sampling)
 
 
-def player_with(config: RunConfig, env: Environment[object], engine: Engine) -> Player:
-    """A player under the run's prompt settings, at its pace."""
+def worker_with(config: RunConfig, env: Environment[object], engine: Engine) -> RolloutWorker:
+    """A rollout worker under the run's prompt settings, at its pace."""
     context, rollout = Context(config.context, engine.policy.tokenizer), config.rollout
-    return Player(env, context, engine, rollout.max_turns, alone=rollout.pace == "episode")
+    return RolloutWorker(env, context, engine, rollout.max_turns, alone=rollout.pace == "episode")
 
 
-def player_of(config: RunConfig, env: Environment[object], policy: Policy) -> Player:
-    """A player of a policy in this process under the run's prompt and sampling settings, whatever the run's engine."""
+def worker_of(config: RunConfig, env: Environment[object], policy: Policy) -> RolloutWorker:
+    """A rollout worker of a policy in this process, under the run's settings of prompt and sampling."""
     from coevo.models.engines.transformers.embedded_engine import embedded_engine
 
     context, rollout = Context(config.context, policy.tokenizer), config.rollout
-    return Player(env, context, embedded_engine(policy, rollout), rollout.max_turns)
+    return RolloutWorker(env, context, embedded_engine(policy, rollout), rollout.max_turns)
 
 
 _built: ContextVar[tuple[EnvConfig, Environment[Any]] | None] = ContextVar("built", default=None)

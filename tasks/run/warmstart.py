@@ -32,7 +32,7 @@ from coevo.tasks.gates.environment_data import check_demonstrations
 from coevo.tasks.play.episode_metrics import check_losses
 from coevo.tasks.play.play import Attempt
 from coevo.tasks.publish.reporter import Reporter, in_stage
-from coevo.tasks.run.assemble import player_of
+from coevo.tasks.run.assemble import worker_of
 from coevo.tasks.run.weight_digests import tables
 from coevo.tasks.stage import stage
 from coevo.tasks.writing.teacher import Chance, answered, expert_episodes
@@ -195,14 +195,14 @@ def probe(config: RunConfig, warm: WarmStartConfig, env: Environment[object], po
 
     base = key(config.seed, "probe")
     tasks = env.probe(warm.probe_tasks, base)
-    player = player_of(config, env, policy)
+    worker = worker_of(config, env, policy)
 
     def success(lessons: Sequence[tuple[str, ...]]) -> float:
         attempts = [
             Attempt(task, 0, _entries(task, texts), "probe", 0, extend(base, task.id))
             for task, texts in zip(tasks.tasks, lessons, strict=True)
         ]
-        episodes = player.play(attempts)
+        episodes = worker.play(attempts)
         check_losses(episodes, config.rollout.lost_limit, "probe")
         episodes = played(episodes)
         return sum(episode.success for episode in episodes) / len(episodes)

@@ -32,13 +32,13 @@ from coevo.tasks.writing.writer_rewards import gains_of, replayed, unmatched
 from coevo.utilities.errors import CoevoError
 
 
-@untracked("credit")
-def credit(session: Session) -> Result[None]:
+@untracked("update statistics")
+def update_statistics(session: Session) -> Result[None]:
     """Credit entries with the episodes that this iteration has ended; utilities change only while the bank does."""
     config, bank, episodes = session.config.bank, session.bank, session.ended
     if config is None:
         return Result(None)
-    bank.credit(episodes, utilities=session.due.bank())
+    bank.update_statistics(episodes, utilities=session.due.bank())
     metrics = count_metrics(retrieval_counts((entry.id for entry in bank.entries), bank.stats)) | unshown(session)
     silent = sum(not episode.turns for episode in episodes)
     unread = {UNREAD: silent} if silent else {}
@@ -208,7 +208,7 @@ def _unstated(trials: Sequence[Trial], replicas: int) -> Sequence[Sequence[float
 
 def _reward(session: Session, proposal: Proposal, decision: Decision) -> dict[str, float]:
     """Reward the writer's answers in the next update, and count the lessons whose tokens are not found."""
-    tokenizer, gains = session.parts.player.engine.policy.tokenizer, gains_of(decision.judged)
+    tokenizer, gains = session.parts.worker.engine.policy.tokenizer, gains_of(decision.judged)
     # The configuration is refused where another model writes.
     assert session.parts.writing is not None
     rewarded = session.parts.writing.rewarded = replayed(proposal.writer_answers, gains, tokenizer)

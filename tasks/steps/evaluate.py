@@ -50,7 +50,7 @@ def evaluate(session: Session) -> Result[dict[str, PanelOutcomes]]:
         panel = panel_of(session, name)
         index = panel_index(session.parts.env, name, session.shown_index(session.updates), session.config.bank)
         seen = recall(index, key(session.config.seed, "evaluate"))
-        episodes = play_panel(session.parts.player, panel, seen, session.config.seed, session.pending.revision)
+        episodes = play_panel(session.parts.worker, panel, seen, session.config.seed, session.pending.revision)
         report_losses(session.stores.reporter, episodes, name)
         check_losses(episodes, session.config.rollout.lost_limit, name)
         metrics |= outcome_metrics(episodes, name) | discovery_metrics(session, panel, seen, episodes)
@@ -106,7 +106,7 @@ def learner_of(session: Session) -> DiscoveryAgent:
     parts, bank, revision = session.parts, session.bank, session.pending.revision
     return DiscoveryAgent(
         session.config,
-        parts.player,
+        parts.worker,
         parts.writer,
         start=bank,
         references=session.references,
@@ -221,7 +221,7 @@ def _arms(session: Session, panel: Panel) -> dict[str, Experience]:
 
 
 def _play(session: Session, panel: Panel, arm: str, seen: Experience) -> Sequence[Episode]:
-    episodes = play_panel(session.parts.player, panel, seen, session.config.seed, session.pending.revision)
+    episodes = play_panel(session.parts.worker, panel, seen, session.config.seed, session.pending.revision)
     report_losses(session.stores.reporter, episodes, f"{panel.name}, {arm}")
     check_losses(episodes, session.config.rollout.lost_limit, f"{panel.name}, {arm}")
     return episodes

@@ -149,7 +149,7 @@ def score(session: Session, episodes: Sequence[Episode]) -> list[EpisodeScores]:
     paths.scratch.mkdir(parents=True, exist_ok=True)
     turns = paths.scratch / "turns.parquet"
     write_turns(turns, episodes)
-    make_room(session.config, session.parts.player.engine)
+    make_room(session.config, session.parts.worker.engine)
     scores = trainer.score(turns, paths.scratch / "scores.parquet")
     ends = np.cumsum([len(episode.turns) for episode in episodes])
     starts = ends - [len(episode.turns) for episode in episodes]
@@ -214,14 +214,14 @@ def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> R
         check_fresh(episodes, session.iteration, ahead)
     batch = staging / "batch.parquet"
     counts = write_samples(batch, episodes, targets.advantages, targets.values)
-    make_room(session.config, session.parts.player.engine)
+    make_room(session.config, session.parts.worker.engine)
     with playing_ahead(session):
         if session.due.critic_alone():
             report = trainer.update_critic(batch, session.key("update"))
         else:
             report = trainer.update(batch, session.key("update"), _answers(session, config))
         trainer.save(staging / "policy", staging / "optimizer")
-    closeness = session.parts.player.engine.load(staging / "policy")
+    closeness = session.parts.worker.engine.load(staging / "policy")
     metrics = {"policy/update/groups": float(counts.groups), "policy/update/skipped_groups": float(counts.skipped)}
     if "loss" in report.metrics:
         metrics[f"policy/loss/{part_name(config.loss.aggregation)}"] = report.metrics["loss"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.completions import completions
-from support.endpoint_player import PlayerEndpoint
+from support.endpoint_expert import ExpertEndpoint
 from support.guide_files import files_of
 from support.runs import coevo, states
 
@@ -38,7 +38,7 @@ def commands():
 
 
 def test_the_dry_run_says_what_the_page_says_and_asks_nothing(folder, capsys):
-    with completions(PlayerEndpoint()) as (url, asked):
+    with completions(ExpertEndpoint()) as (url, asked):
         with pytest.raises(SystemExit) as stop:
             main([*commands()[0], f"policy.url={url}"])
         assert not asked
@@ -77,7 +77,7 @@ def test_the_table_names_every_setting():
 @pytest.mark.timeout(900)
 def test_the_guide_is_followed(folder, prefect_url, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", prefect_url)
-    endpoint, workspace = PlayerEndpoint(), folder / "workspace"
+    endpoint, workspace = ExpertEndpoint(), folder / "workspace"
     with completions(endpoint) as (url, asked):
         _, run, log, *_ = commands()
         recipe = str(folder / run[1])

@@ -7,7 +7,7 @@ import shlex
 import pytest
 from support.chat_model import small_model
 from support.completions import completions
-from support.endpoint_player import PlayerEndpoint
+from support.endpoint_expert import ExpertEndpoint
 from support.guide_files import DOCS
 from support.packages import untrained
 from support.small_run import build
@@ -39,7 +39,7 @@ def folder(tmp_path, monkeypatch):
 def url(monkeypatch):
     """Address of a model of a local server."""
     monkeypatch.setenv("EXAMPLE_API_KEY", "sk-of-the-page-0123456789")
-    with completions(PlayerEndpoint()) as (served, _):
+    with completions(ExpertEndpoint()) as (served, _):
         yield served
 
 

@@ -55,7 +55,7 @@ def test_the_guide_is_followed_and_a_killed_run_continues_to_the_same_states(mod
     assert looked.returncode == 0, looked.stdout + looked.stderr
     assert "  | <|im_start|>system" in looked.stdout
     assert "ready to start" in looked.stdout
-    killed = coevo(*run, *BRIEF, workspace=one, kill="coevo.tasks.play.play:Player.play_turn@5")
+    killed = coevo(*run, *BRIEF, workspace=one, kill="coevo.tasks.play.play:RolloutWorker.play_turn@5")
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
     resumed = coevo(*resume, workspace=one)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr

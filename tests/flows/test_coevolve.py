@@ -5,8 +5,8 @@ import time
 import pytest
 from prefect import flow
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_LEVEL, temporary_settings
-from support.player import expert_player
 from support.sessions import opened
+from support.worker import expert_worker
 
 from coevo.configs.load.load import load_recipe
 from coevo.flows.coevolve import iterate
@@ -19,7 +19,7 @@ SMALL = ["warmstart=null", "iterations=2", "rollout.tasks=2", "rollout.group_siz
 @pytest.mark.full
 def test_what_came_of_a_batch_dies_where_the_batch_fails_its_gate_late(tmp_path, prefect_url, monkeypatch):
     config = load_recipe("homerules-experience-only", [*SMALL, "bank.admission.delta=-1"])
-    with opened(tmp_path, config, played=expert_player()) as session:
+    with opened(tmp_path, config, played=expert_worker()) as session:
 
         def late(*_):
             give_up = time.monotonic() + 60

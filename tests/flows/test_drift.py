@@ -4,11 +4,11 @@ from statistics import fmean
 from types import SimpleNamespace
 
 import pytest
-from support.player import player
 from support.sessions import batch, do, iterate, opened, played, shaped
+from support.worker import worker
 
 import coevo.flows.evaluation.evaluate_revision
-from benchmarks.learning.scripted import ExpertPlayer
+from benchmarks.learning.scripted import ExpertWorker
 from coevo.configs.load.load import load_recipe
 from coevo.envs.homerules import HomeRules
 from coevo.envs.homerules.house_conventions import facts
@@ -33,7 +33,7 @@ ANYWHERE = Entry(entry_id("", "all is well"), "all is well", "", "", "task", "",
 
 
 def expert(config=CONFIG):
-    return ExpertPlayer(make(config.env), player().context, player().engine, config.rollout.max_turns)
+    return ExpertWorker(make(config.env), worker().context, worker().engine, config.rollout.max_turns)
 
 
 def panels_of(lineage):
@@ -57,7 +57,7 @@ def test_a_revision_is_evaluated_in_the_world_of_its_iteration(tmp_path, monkeyp
     monkeypatch.setattr(
         coevo.flows.evaluation.evaluate_revision, "open_engine", lambda *_, **__: SimpleNamespace(close=lambda: None)
     )
-    monkeypatch.setattr(coevo.flows.evaluation.evaluate_revision, "player_with", lambda *_: expert())
+    monkeypatch.setattr(coevo.flows.evaluation.evaluate_revision, "worker_with", lambda *_: expert())
     with opened(tmp_path, CONFIG, played=expert()) as session:
         for _ in range(5):
             iterate(session)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.completions import completions
-from support.endpoint_player import PlayerEndpoint
+from support.endpoint_expert import ExpertEndpoint
 from support.runs import states
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
@@ -45,7 +45,7 @@ def bare(tmp_path):
 def test_it_plays_writes_admits_and_is_evaluated(bare, tmp_path):
     absent = bare("-c", "import torch")
     assert "No module named 'torch'" in absent.stderr
-    workspace, endpoint = tmp_path / "workspace", PlayerEndpoint()
+    workspace, endpoint = tmp_path / "workspace", ExpertEndpoint()
 
     def coevo(*arguments):
         done = bare("-m", "coevo.flows", *arguments, "--workspace", str(workspace))

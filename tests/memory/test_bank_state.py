@@ -56,9 +56,9 @@ def test_a_decision_changes_entries_counters_and_clusters_and_is_a_change_of_the
 
 def test_episodes_are_credited_and_utilities_follow_only_while_the_bank_learns(state):
     (old, _) = state.entries
-    state.credit([seen(old)], utilities=False)
+    state.update_statistics([seen(old)], utilities=False)
     assert state.stats[old.id] == Stats(old.id, 1, 1)
-    state.credit([seen(old)], utilities=True)
+    state.update_statistics([seen(old)], utilities=True)
     assert state.stats[old.id].retrievals == 2
     assert state.stats[old.id].visits == 2
 
@@ -72,7 +72,7 @@ def test_a_copy_and_a_trial_leave_the_state_as_it_was(state):
     assert tried.clusters.entries(0) == (candidate.id,)
     copy = state.copy()
     copy.apply(Decision((candidate,)), [played])
-    copy.credit([played], utilities=True)
+    copy.update_statistics([played], utilities=True)
     assert (list(state.entries), dict(state.stats), state.clusters.all(), state.version) == before
     assert state.change() == BankChange()
 
@@ -86,7 +86,7 @@ def test_candidates_on_trial_come_and_go_and_are_no_entries(state):
     state.trials = [ended, waiting]
     state.proceed(Decision(begun=(candidate,), ended=(ended.entry.id,)), [played])
     assert state.library().admission.trials == [waiting, OnTrial(candidate, (played.task,))]
-    state.credit([played], utilities=False)
+    state.update_statistics([played], utilities=False)
     assert state.stats == {old.id: Stats(old.id, 1, 1)}
 
 
@@ -106,7 +106,7 @@ def test_a_stored_bank_that_merges_a_change_has_the_state(tmp_path):
     stored.merge(BankChange(entries=(entry("old"),), clusters=(Cluster(0, "at hall"),)))
     state = BankState.stored(stored, bank(), SETTINGS)
     played = seen(entry("old"))
-    state.credit([played], utilities=True)
+    state.update_statistics([played], utilities=True)
     state.apply(Decision((replace(entry("new"), sources=(played.id,)),)), [played])
     stored.merge(state.change())
     again = BankState.stored(stored, bank(), SETTINGS)

@@ -1,7 +1,7 @@
 """A run that asks a person what may enter its bank: an expert plays, with real stores and a policy that stays."""
 
-from support.player import expert_player
 from support.sessions import iterate, opened
+from support.worker import expert_worker
 
 from coevo.configs.load.load import load_recipe
 
@@ -19,5 +19,5 @@ def config(*overrides):
 
 def play(root, iterations=1, settings=None):
     """So many iterations of the run ``run``, in a process of its own as far as the stores know; what each measured."""
-    with opened(root, settings or config(), played=expert_player()) as session:
+    with opened(root, settings or config(), played=expert_worker()) as session:
         return [iterate(session) for _ in range(iterations)]

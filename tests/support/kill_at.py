@@ -1,6 +1,6 @@
 """Runs a ``coevo`` command in this process and kills it with SIGKILL at a named place.
 
-    python tests/support/kill_at.py --kill coevo.tasks.play.play:Player.play_turn@5 -- resume first --workspace w
+    python tests/support/kill_at.py --kill coevo.tasks.play.play:RolloutWorker.play_turn@5 -- resume first --workspace w
     python tests/support/kill_at.py --kill 'stage:update@2~0.08' --trace t -- resume first --workspace w
     python tests/support/kill_at.py --without coevo.memory.bank.bank:Bank.restore -- resume first --workspace w
 

@@ -17,7 +17,7 @@ from coevo.tasks import commit
 from coevo.tasks.commit import Committer
 from coevo.tasks.parts import Stores
 from coevo.tasks.publish.reporter import Silent
-from coevo.tasks.run.assemble import player_of
+from coevo.tasks.run.assemble import worker_of
 from coevo.tasks.run.open_run import take_up_writing
 from coevo.tasks.run.warmstart import warm_start
 from coevo.tasks.session import Session
@@ -54,12 +54,12 @@ def played(root, config, policy, monkeypatch):
     place = Workspace(root)
     paths = place.create("run", config)
     env = make(config.env)
-    player = player_of(config, env, load(policy))
+    worker = worker_of(config, env, load(policy))
     trainer = LocalTrainer(config, policy) if config.update else None
     with closing(env), Lineage.open(paths.lineage, place.cache) as lineage, ExitStack() as stack:
         stores = Stores(paths, Bank(paths.bank), lineage, None, Silent())
-        writing = stack.enter_context(take_up_writing(config, stores, player.engine, None))
-        session = Session(config, replace(parts(config, player, None, trainer), writing=writing), stores)
+        writing = stack.enter_context(take_up_writing(config, stores, worker.engine, None))
+        session = Session(config, replace(parts(config, worker, None, trainer), writing=writing), stores)
         save(load(policy), paths.staging / "policy")
         session.pending.measure(evaluate(session))
         with closing(Committer(session)) as keeping:

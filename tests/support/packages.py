@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from support.player import CONFIG, environment
 from support.small_run import HEAT, MICROWAVE, MUG
+from support.worker import CONFIG, environment
 
-from coevo.flows.evaluation.evaluate_endpoint import ServedPlayer
+from coevo.flows.evaluation.evaluate_endpoint import ServedWorker
 from coevo.memory.clusters import Cluster
 from coevo.memory.stats import Stats
 from coevo.models.policy.context import CONTEXT_WORDS
@@ -45,8 +45,8 @@ def packaged(root, config=CONFIG, bank=Told, origin=ORIGIN):
     return pack(root / "package", untrained(root / "policy"), bank and bank(), config, origin)
 
 
-class AskedPlayer(ServedPlayer):
-    """Asks an agent in this process for what ``ServedPlayer`` sends to a URL."""
+class AskedPlayer(ServedWorker):
+    """Asks an agent in this process for what ``ServedWorker`` sends to a URL."""
 
     def __init__(self, env, agent, seed, max_turns=50):
         super().__init__(env, "http://127.0.0.1:9", seed, max_turns)

@@ -10,7 +10,7 @@ from coevo.configs.context_config import ContextConfig
 from coevo.configs.load.load import load_recipe
 from coevo.envs.base import Step
 from coevo.models.policy.context import Context
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import RolloutWorker
 
 ROLLOUT = ["warmstart=null", "update=null", "iterations=9", "rollout.tasks=12", "rollout.group_size=2"]
 SHORT = ["rollout.max_turns=2", "evaluation.every=9"]
@@ -44,6 +44,8 @@ class Poisoner(Hostile):
 def poisoned(root, recipe, *settings):
     """An open session of a recipe in that environment."""
     config = load_recipe(recipe, [*ROLLOUT, *SHORT, *settings])
-    played = Player(Poisoner(), Context(ContextConfig(style="chat", experience_tokens=100), chat()), Scripted(), 2)
+    played = RolloutWorker(
+        Poisoner(), Context(ContextConfig(style="chat", experience_tokens=100), chat()), Scripted(), 2
+    )
     with opened(root, config, played=played) as session:
         yield session

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from support.player import player
+from support.worker import worker
 
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
@@ -17,7 +17,7 @@ from coevo.tasks.parts import Parts, Stores
 from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.open_run import position
 from coevo.tasks.session import Session
-from coevo.tasks.steps.bank_steps import admit, credit, gate_candidates, judge, trial_is_over, weigh, write
+from coevo.tasks.steps.bank_steps import admit, gate_candidates, judge, trial_is_over, update_statistics, weigh, write
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.policy_steps import gate_episodes, shape
 from coevo.tasks.steps.retire import retire
@@ -29,7 +29,7 @@ def opened(root, config, entries=(), writer=None, trainer=None, played=None):
     """A session on the stores as they are; where there are none, revision 0 is made with some entries."""
     workspace = Workspace(root)
     paths = workspace.existing("run") if (root / "runs").exists() else workspace.create("run", config)
-    played = played or player()
+    played = played or worker()
     with Lineage.open(paths.lineage, workspace.cache) as lineage:
         bank = Bank(paths.bank)
         lineage.recover(bank)
@@ -90,7 +90,7 @@ def iterate(session):
     drawn, episodes = played(session)
     gate_episodes(session, episodes)
     shaped(session, episodes)
-    do(session, credit)
+    do(session, update_statistics)
     do(session, weigh, drawn.tried)
     if session.due.writer() or trial_is_over(session):
         proposal = do(session, write) if session.due.writer() else Proposal()

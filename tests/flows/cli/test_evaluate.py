@@ -7,8 +7,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from support.player import expert_player
 from support.sessions import iterate, opened
+from support.worker import expert_worker
 
 from coevo.configs.load.load import load_recipe
 from coevo.flows import api
@@ -30,7 +30,7 @@ SETTINGS = [
 def evaluated(tmp_path_factory):
     """A run of one iteration, and its last manifest; its policy is the environment's expert."""
     root = tmp_path_factory.mktemp("evaluated")
-    with opened(root, load_recipe("homerules-reflexion-style", SETTINGS), played=expert_player()) as session:
+    with opened(root, load_recipe("homerules-reflexion-style", SETTINGS), played=expert_worker()) as session:
         iterate(session)
         return Workspace(root), session.stores.lineage.history.head()
 
@@ -38,7 +38,7 @@ def evaluated(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def plays_as_the_expert(monkeypatch):
     monkeypatch.setattr(module, "open_engine", lambda *_, **__: SimpleNamespace(close=lambda: None))
-    monkeypatch.setattr(module, "player_with", lambda *_: expert_player())
+    monkeypatch.setattr(module, "worker_with", lambda *_: expert_worker())
 
 
 def test_the_run_s_own_attempts_come_out_again(evaluated):
@@ -56,7 +56,7 @@ def seldom(tmp_path_factory):
     """A run of which revisions 0 and 2 are evaluated, 1 and 3 are not."""
     root = tmp_path_factory.mktemp("seldom")
     settings = [*SETTINGS, "evaluation.every=2", "evaluation.discovery=0"]
-    with opened(root, load_recipe("homerules-reflexion-style", settings), played=expert_player()) as session:
+    with opened(root, load_recipe("homerules-reflexion-style", settings), played=expert_worker()) as session:
         for _ in range(3):
             iterate(session)
     return Workspace(root)

@@ -24,7 +24,7 @@ def run(workspace, *settings, **how):
 def test_a_killed_run_continues_to_the_same_states(tmp_path):
     whole = run(tmp_path / "one", *SMALL)
     assert whole.returncode == 0, whole.stdout + whole.stderr
-    killed = run(tmp_path / "two", *SMALL, kill="coevo.tasks.play.play:Player.play_turn@30")
+    killed = run(tmp_path / "two", *SMALL, kill="coevo.tasks.play.play:RolloutWorker.play_turn@30")
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
     resumed = coevo("resume", "lake", workspace=tmp_path / "two")
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 from support.completions import completions
-from support.endpoint_player import PlayerEndpoint, tokens
+from support.endpoint_expert import ExpertEndpoint, tokens
 from support.fsck import fsck
 from support.runs import coevo, states
 
@@ -29,7 +29,7 @@ CONCURRENCY = 16
 
 
 def test_killed_five_times_it_asks_only_for_what_is_missing_and_ends_as_one_that_was_not(workspace):
-    endpoint = PlayerEndpoint(busy=0.05, hang=0.02, broken=0.01)
+    endpoint = ExpertEndpoint(busy=0.05, hang=0.02, broken=0.01)
     with completions(endpoint) as (url, _):
         whole, killed = ((*SETTINGS, f"policy.url={url}", "--name", name) for name in ("paid", "paid-killed"))
         done = coevo("run", *whole, workspace=workspace)
@@ -54,7 +54,7 @@ def test_killed_five_times_it_asks_only_for_what_is_missing_and_ends_as_one_that
 
 
 def test_a_small_budget_ends_the_run_in_one_line_and_is_exceeded_by_one_answer_at_most(workspace):
-    endpoint = PlayerEndpoint(busy=0.05, hang=0.02, broken=0.01)
+    endpoint = ExpertEndpoint(busy=0.05, hang=0.02, broken=0.01)
     with completions(endpoint) as (url, asked):
         budget = 20_000
         line = (*SETTINGS, f"policy.url={url}", f"policy.budget.tokens={budget}", "--name", "poor")

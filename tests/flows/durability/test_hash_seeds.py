@@ -8,9 +8,9 @@ import sys
 import pytest
 from support.completions import completions
 from support.kept import whole
-from support.player import CONFIG, environment
 from support.runs import ROOT, SMALL, states
 from support.soak import mostly_soak
+from support.worker import CONFIG, environment
 from support.writer_models import quoting, quoting_writer
 
 from coevo.models.policy.context import CONTEXT_WORDS

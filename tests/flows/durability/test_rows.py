@@ -32,7 +32,7 @@ def test_a_killed_run_continues_to_the_same_states_and_a_changed_table_is_refuse
     path = written(tmp_path, ROWS)
     whole = run(tmp_path / "one", path)
     assert whole.returncode == 0, whole.stdout + whole.stderr
-    killed = run(tmp_path / "two", path, kill="coevo.tasks.play.play:Player.play_turn@5")
+    killed = run(tmp_path / "two", path, kill="coevo.tasks.play.play:RolloutWorker.play_turn@5")
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
     resumed = coevo("resume", "table", workspace=tmp_path / "two")
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr

@@ -43,7 +43,7 @@ STAGES = (
     "advantage",
     "gate advantages",
     "update",
-    "credit",
+    "update statistics",
     "write candidates",
     "gate candidates",
     "judge",

@@ -2,7 +2,7 @@
 
 import pytest
 from support.completions import Answer, completions, said
-from support.player import CONFIG, environment, player
+from support.worker import CONFIG, environment, worker
 
 from coevo.flows.evaluation.evaluate_endpoint import MAX_SERVED_BYTES, _row, play_endpoint
 from coevo.records.draws import key
@@ -13,7 +13,7 @@ from coevo.utilities.errors import CoevoError
 def test_a_row_holds_what_the_policy_sees():
     env = environment()
     (task,) = env.sample(1, key("row"))
-    (live,) = player().begin([Attempt(task, 0, (), "served", 0, key("row"))])
+    (live,) = worker().begin([Attempt(task, 0, (), "served", 0, key("row"))])
     row = _row(live)
     assert (row["guide"], row["instruction"], row["observation"]) == (
         env.guide(task).text, task.instruction, live.observation,

@@ -10,11 +10,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from support.chat_model import small_model
 from support.completions import completions
-from support.endpoint_player import PlayerEndpoint
+from support.endpoint_expert import ExpertEndpoint
 from support.packages import AskedPlayer, Told, packaged, untrained
-from support.player import CONFIG
 from support.runs import coevo
 from support.small_run import build
+from support.worker import CONFIG
 
 from coevo.configs.load.load import load_recipe
 from coevo.flows.evaluation.evaluate_revision import evaluate_revision
@@ -80,7 +80,7 @@ def test_batch_and_concurrency_change_no_byte(workspace, whole, tmp_path, batch,
 
 def test_a_model_behind_an_api_plays_alike_whatever_the_concurrency(tmp_path):
     found = []
-    with completions(PlayerEndpoint()) as (url, asked):
+    with completions(ExpertEndpoint()) as (url, asked):
         for concurrency in (1, 16):
             path, place = tmp_path / f"{concurrency}.jsonl", Workspace(tmp_path / "none")
             few = {"tasks": 3, "banks": ("none",), "samples": 2}
@@ -96,7 +96,7 @@ CALLS = "coevo.models.endpoint_policy.call_ledger:CallLedger"
 
 
 def test_paid_answers_are_kept_for_resume_and_a_budget_holds_until_a_higher_one(tmp_path):
-    endpoint, place, path = PlayerEndpoint(), Workspace(tmp_path / "none"), tmp_path / "results.jsonl"
+    endpoint, place, path = ExpertEndpoint(), Workspace(tmp_path / "none"), tmp_path / "results.jsonl"
     with completions(endpoint) as (url, asked):
 
         def evaluated(output, *settings, resume=False):
@@ -117,7 +117,7 @@ def test_paid_answers_are_kept_for_resume_and_a_budget_holds_until_a_higher_one(
 
 
 def test_a_killed_evaluation_asks_an_endpoint_for_what_is_missing_alone(tmp_path):
-    endpoint, path = PlayerEndpoint(), tmp_path / "results.jsonl"
+    endpoint, path = ExpertEndpoint(), tmp_path / "results.jsonl"
     line = ["--env", "homerules", "--bank", "none", "--tasks", "3", "--samples", "2", "--output", str(path)]
     line += ["policy.model=m", "policy.concurrency=1"]
     with completions(endpoint) as (url, asked):
@@ -133,7 +133,7 @@ def test_a_killed_evaluation_asks_an_endpoint_for_what_is_missing_alone(tmp_path
 
 @pytest.mark.parametrize("samples", [1, 2])
 def test_without_a_file_the_message_says_that_nothing_is_kept(tmp_path, samples):
-    with completions(PlayerEndpoint()) as (url, _), pytest.raises(CoevoError, match=r"nothing is kept: .*--output"):
+    with completions(ExpertEndpoint()) as (url, _), pytest.raises(CoevoError, match=r"nothing is kept: .*--output"):
         settings = ("policy.model=m", "policy.budget.tokens=100")
         played(Workspace(tmp_path / "none"), url, settings, "homerules", **{**FEW, "samples": samples})
 
@@ -379,7 +379,7 @@ def test_a_served_agent_plays_as_in_this_process(tmp_path, monkeypatch):
     config = CONFIG.model_copy(update={"bank": None})
     agent = Agent(packaged(tmp_path / "made", config, bank=None))
     monkeypatch.setattr(
-        "coevo.flows.evaluation.evaluate_samples.ServedPlayer",
+        "coevo.flows.evaluation.evaluate_samples.ServedWorker",
         lambda env, _, seed, turns: AskedPlayer(env, agent, seed, turns),
     )
     build(tmp_path / "workspace", overrides=["bank=null"], policy=tmp_path / "made" / "policy")

@@ -15,8 +15,8 @@ from openai import APIError
 from support import sessions
 from support.chat_model import small_model
 from support.gateway import LOST, WON, Agent, commanded
-from support.player import environment
 from support.runs import coevo
+from support.worker import environment
 
 from coevo.configs.load.load import load_recipe
 from coevo.flows.gateway.run_gateway import GatewaySettings, training_gateway

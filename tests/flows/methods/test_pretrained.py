@@ -1,8 +1,8 @@
 """A run of a policy from a directory, with adapters: its own tokenizer, its own template, weights that stay."""
 
 import pytest
-from support.player import CONFIG, environment
 from support.runs import SMALL, coevo, states
+from support.worker import CONFIG, environment
 
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import build, save

@@ -17,8 +17,8 @@ import pytest
 from support import small_run
 from support.endpoint import LARGE, ROW, WRONG, is_one_line, post, rows, streamed
 from support.loop import novice
-from support.player import CONFIG
 from support.runs import ROOT, coevo
+from support.worker import CONFIG
 
 from coevo.flows.evaluation.evaluate_endpoint import evaluate_endpoint
 from coevo.flows.evaluation.evaluate_revision import evaluate_revision

@@ -4,7 +4,7 @@ import pytest
 from support import outside
 from support.outside import fresh, imported  # noqa: F401
 from support.packages import packaged
-from support.player import CONFIG, environment
+from support.worker import CONFIG, environment
 
 from coevo.configs.load.load import validate
 from coevo.flows.endpoint.model import Model

@@ -1,8 +1,8 @@
 """Sizes of policies that need not be here are those that their makers publish, and those of policies that are built."""
 
 import pytest
-from support.player import CONFIG, environment
 from support.policies import SMALL, WORDS, llama, qwen
+from support.worker import CONFIG, environment
 
 from coevo.configs.load.load import load_recipe
 from coevo.configs.load.pairing import Pairing, load_pairing

@@ -10,7 +10,7 @@ import pytest
 from support import endpoint_calls, warm
 from support.completions import HANGS, Answer, completions, refused, said
 from support.endpoint_calls import engine, prompt, requests, settings
-from support.endpoint_player import PlayerEndpoint, tokens
+from support.endpoint_expert import ExpertEndpoint, tokens
 from support.writer_models import question
 
 from coevo.configs.bank.writer_model_config import PolicyWriterModelConfig
@@ -78,7 +78,7 @@ def test_identical_requests_are_asked_once_on_request_in_a_batch_and_from_thread
 
 
 def test_each_call_has_its_answer_through_refusals_time_outs_and_malformed_answers(tmp_path):
-    behave = PlayerEndpoint(busy=0.05, hang=0.02, broken=0.01)
+    behave = ExpertEndpoint(busy=0.05, hang=0.02, broken=0.01)
     with completions(lambda it: said(f"{it.body['seed']}")) as (url, _):
         calm = engine(settings(url), tmp_path / "calm")
         wanted = [one.text for one in calm.generate(requests(150))]
@@ -100,7 +100,7 @@ def test_each_call_has_its_answer_through_refusals_time_outs_and_malformed_answe
 
 def test_a_killed_process_pays_nothing_twice_for_what_was_kept_and_keeps_its_budget(tmp_path):
     """Killed twice with SIGKILL by the endpoint itself, in the middle of its answers."""
-    behave, kills, running = PlayerEndpoint(), [25, 60], []
+    behave, kills, running = ExpertEndpoint(), [25, 60], []
 
     def killing(request):
         answer = behave(request)
@@ -128,7 +128,7 @@ def test_a_killed_process_pays_nothing_twice_for_what_was_kept_and_keeps_its_bud
 @pytest.mark.parametrize("budget", [50, 1_000, 4_000])
 @pytest.mark.parametrize("failures", [{}, {"busy": 0.1, "hang": 0.05, "broken": 0.05}], ids=["calm", "failing"])
 def test_a_budget_is_never_exceeded_by_more_than_one_answer(tmp_path, budget, failures):
-    behave = PlayerEndpoint(**failures)
+    behave = ExpertEndpoint(**failures)
     with completions(behave) as (url, sent):
         for _ in range(3):  # started again, as after a kill
             made = engine(settings(url, budget, timeout=0.3), tmp_path)
@@ -175,7 +175,7 @@ def test_a_full_disk_ends_the_run_in_one_line(tmp_path, monkeypatch, event):
         append_line(path, line)
 
     monkeypatch.setattr("coevo.models.endpoint_policy.call_ledger.append_line", append)
-    with completions(PlayerEndpoint()) as (url, _):
+    with completions(ExpertEndpoint()) as (url, _):
         made = engine(settings(url, 4000), tmp_path)
         with pytest.raises(CoevoError, match=r"No space left on device.*calls-000001.jsonl") as stopped:
             made.generate(requests(300))
@@ -185,7 +185,7 @@ def test_a_full_disk_ends_the_run_in_one_line(tmp_path, monkeypatch, event):
 
 
 def test_a_cost_bounds_as_tokens_do(tmp_path):
-    behave, price = PlayerEndpoint(), {"prompt": 1000.0, "answer": 4000.0}
+    behave, price = ExpertEndpoint(), {"prompt": 1000.0, "answer": 4000.0}
     with completions(behave) as (url, sent):
         made = engine(settings(url, price=price, budget={"cost": 2.0}), tmp_path)
         with pytest.raises(CoevoError, match=r"policy\.budget\.cost=2 is spent"):

@@ -67,7 +67,7 @@ def test_the_share_of_turns_with_a_cut_is_a_metric():
     context = SimpleNamespace(is_cut=lambda text: len(text) > 3)
     session = SimpleNamespace(
         config=SimpleNamespace(context=ContextConfig(observation_tokens=64)),
-        parts=SimpleNamespace(player=SimpleNamespace(context=context)),
+        parts=SimpleNamespace(worker=SimpleNamespace(context=context)),
     )
     turns = [
         SimpleNamespace(observation=seen, feedback=told) for seen, told in [("hall", ""), ("a", "b"), ("", "long")]

@@ -8,8 +8,8 @@ from itertools import chain
 
 import pytest
 from openai.types.chat import ChatCompletion
-from support.player import environment, player
 from support.small_run import MICROWAVE, MUG
+from support.worker import environment, worker
 from support.writer_models import model
 
 from coevo.configs.context_config import ContextConfig
@@ -279,8 +279,8 @@ def test_answers_of_parallel_requests_have_one_bound(parts, monkeypatch):
 
 def test_a_loop_of_ones_own_writes_the_prompts_of_the_built_in_one():
     """In the style of the laptop's policies, a message with the place of the lessons is the whole prompt."""
-    engine = player().engine
-    context, env = player().context, environment()
+    engine = worker().engine
+    context, env = worker().context, environment()
     (task,) = env.sample(1, key("own loop"))
     lessons = [replace(each, scope=task.scope) for each in (MUG, MICROWAVE)]
     queue = DrawQueue(engine, 8)

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from support.player import environment
+from support.worker import environment
 
 from coevo.configs.load.load import load_recipe
 from coevo.records.draws import key

@@ -8,15 +8,15 @@ import pytest
 from prefect import flow
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_LEVEL, temporary_settings
 from support.batches import episode, turn
-from support.player import player
 from support.sessions import batch, committed, do, opened, shaped
+from support.worker import worker
 
 from coevo.configs.load.load import load_recipe
 from coevo.models.trainer.trainer_client import UpdateReport
 from coevo.tasks.gates.frame_gate import GateError
 from coevo.tasks.iteration.prefetch import FOLDER, check_fresh, read_prefetched
 from coevo.tasks.iteration.prefetch import staleness as mean_staleness
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import RolloutWorker
 from coevo.tasks.revision_artifacts import episodes_of
 from coevo.tasks.run.open_run import position
 from coevo.tasks.steps.policy_steps import advantage, update
@@ -40,12 +40,12 @@ class Still:
 
     def __init__(self):
         self.asked = []
-        self.policy = player().engine.policy
-        self.longest_prompt = player().engine.longest_prompt
+        self.policy = worker().engine.policy
+        self.longest_prompt = worker().engine.longest_prompt
 
     def generate(self, requests):
         self.asked.append("generate")
-        return player().engine.generate(requests)
+        return worker().engine.generate(requests)
 
     def load(self, policy):
         self.asked.append("load")
@@ -55,7 +55,7 @@ class Still:
         return self
 
     def forget(self):
-        player().engine.forget()
+        worker().engine.forget()
 
     def update(self, batch, key, answers=None):
         self.asked.append("update")
@@ -68,7 +68,7 @@ class Still:
 
 def session_at(root, config=CONFIG, still=None):
     still = still or Still()
-    mine = Player(player().env, player().context, still, config.rollout.max_turns)
+    mine = RolloutWorker(worker().env, worker().context, still, config.rollout.max_turns)
     return opened(root, config, trainer=still, played=mine)
 
 
@@ -180,7 +180,7 @@ def test_a_run_that_waits_again_keeps_none(tmp_path):
         assert read_prefetched(session.stores.lineage.artifacts.path(FOLDER)).episodes == []
 
 
-class Losing(Player):
+class Losing(RolloutWorker):
     """Loses every episode."""
 
     def play(self, attempts):
@@ -192,8 +192,8 @@ def overlong(parts):
 
 
 def losing(parts):
-    mine = parts.player
-    return replace(parts, player=Losing(mine.env, mine.context, mine.engine, mine.max_turns))
+    mine = parts.worker
+    return replace(parts, worker=Losing(mine.env, mine.context, mine.engine, mine.max_turns))
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from support.answering import Scripted
 from support.batches import episode, turn
 from support.listener import Listener
-from support.player import expert_player
 from support.sessions import opened, shaped
+from support.worker import expert_worker
 
 from coevo.configs.load.load import load_recipe
 from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, Subtask
@@ -36,7 +36,7 @@ def group():
 
 def returns_of(root, potential):
     config = load_recipe("homerules-retroagent", [*SMALL, f"update.reward.potential={potential}"])
-    with opened(root, config, played=expert_player()) as session:
+    with opened(root, config, played=expert_worker()) as session:
         writer = QuoteReflection(config.bank.writer, BY_SCOPE, lambda played, *_: SAID[played.replica])
         session.parts = replace(session.parts, writer=writer)
         played, heard = group(), Listener()
@@ -88,7 +88,7 @@ def writing_of(session, root, said):
 
 def test_predictions_become_samples_of_the_next_update(tmp_path):
     config = load_recipe("homerules-retroagent-trained", [*TRAINED, "update.writer.balance=false"])
-    with opened(tmp_path, config, played=expert_player()) as session:
+    with opened(tmp_path, config, played=expert_worker()) as session:
         writing = writing_of(session, tmp_path, "% 1 / 2 ? yes")
         session.parts = replace(session.parts, writing=writing)
         shaped(session, group())
@@ -101,7 +101,7 @@ def test_predictions_become_samples_of_the_next_update(tmp_path):
 
 def test_reflections_on_a_panel_are_measured_and_nothing_of_them_is_kept(tmp_path):
     config = load_recipe("homerules-retroagent-trained", TRAINED)
-    with opened(tmp_path, config, played=expert_player()) as session:
+    with opened(tmp_path, config, played=expert_worker()) as session:
         writing = writing_of(session, tmp_path, "% 1 / 2 ? yes # 1 lotus mug in safe")
         session.parts = replace(session.parts, writing=writing)
         played = [replace(each, success=n > 0) for n, each in enumerate(group())]

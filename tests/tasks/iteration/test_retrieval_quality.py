@@ -1,8 +1,8 @@
 """Quality of a run's retrieval on real stores: as measured by hand, equal after a resume, absent where it is off."""
 
 import pytest
-from support.player import expert_player
 from support.sessions import do, iterate, opened
+from support.worker import expert_worker
 
 from coevo.configs.load.load import load_recipe
 from coevo.memory.library import Library
@@ -27,7 +27,7 @@ def configured(*settings):
 
 
 def test_metrics_are_those_of_the_bank_and_its_training_episodes(tmp_path):
-    with opened(tmp_path, configured(), played=expert_player()) as session:
+    with opened(tmp_path, configured(), played=expert_worker()) as session:
         for _ in range(3):
             found = iterate(session)
         lineage, bank, config = session.stores.lineage, session.bank, session.config
@@ -45,7 +45,7 @@ def test_metrics_are_those_of_the_bank_and_its_training_episodes(tmp_path):
 
 
 def test_a_scoped_run_searches_the_pool_of_its_task(tmp_path):
-    with opened(tmp_path, configured("bank.retrieval.scoped=true"), played=expert_player()) as session:
+    with opened(tmp_path, configured("bank.retrieval.scoped=true"), played=expert_worker()) as session:
         for _ in range(2):
             found = iterate(session)
         queries = queries_of(session.index().library, sources(session), key_by("scope"))
@@ -61,7 +61,7 @@ def test_a_resumed_run_knows_the_tasks_of_its_entries(tmp_path, every, admission
 
     def states(root, sittings):
         for count in sittings:
-            with opened(root, config, played=expert_player()) as session:
+            with opened(root, config, played=expert_worker()) as session:
                 for _ in range(count):
                     iterate(session)
                 log = session.stores.lineage.history.log()
@@ -74,7 +74,7 @@ def test_a_resumed_run_knows_the_tasks_of_its_entries(tmp_path, every, admission
 
 def test_an_uninterrupted_run_knows_what_a_resumed_one_does_references_included(tmp_path):
     refusing = configured("bank.admission={type: replay, delta: 1.0, replays: 1}", "bank.references=4")
-    with opened(tmp_path, refusing, played=expert_player()) as session:
+    with opened(tmp_path, refusing, played=expert_worker()) as session:
         iterate(session)
         assert (
             read_source_tasks(session.stores.lineage.artifacts.path(SOURCE_TASKS)) == session.source_tasks == {}
@@ -86,7 +86,7 @@ def test_an_uninterrupted_run_knows_what_a_resumed_one_does_references_included(
 
 
 def test_where_it_is_off_nothing_is_measured_or_kept(tmp_path):
-    with opened(tmp_path, configured("evaluation.retrieval=false"), played=expert_player()) as session:
+    with opened(tmp_path, configured("evaluation.retrieval=false"), played=expert_worker()) as session:
         found = iterate(session)
         assert session.source_tasks == {}
         assert "source_tasks" not in session.stores.lineage.history.head().artifacts
@@ -94,7 +94,7 @@ def test_where_it_is_off_nothing_is_measured_or_kept(tmp_path):
 
 
 def test_an_empty_bank_has_no_query(tmp_path):
-    with opened(tmp_path, configured(), played=expert_player()) as session:
+    with opened(tmp_path, configured(), played=expert_worker()) as session:
         assert retrieval_quality(session) == {}
 
 

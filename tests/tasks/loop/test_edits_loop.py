@@ -9,7 +9,7 @@ from coevo.configs.load.load import load_recipe
 from coevo.memory.bank.provenance import why
 from coevo.memory.writers.writer import Edit, Proposal
 from coevo.tasks.gates.frame_gate import GateError
-from coevo.tasks.steps.bank_steps import admit, credit, gate_candidates, judge, write
+from coevo.tasks.steps.bank_steps import admit, gate_candidates, judge, update_statistics, write
 from coevo.tasks.steps.policy_steps import gate_episodes
 
 SMALL = [
@@ -31,7 +31,7 @@ def iterate(session, found=()):
     gate_episodes(session, episodes)
     shaped(session, episodes)
     session.finish(found)
-    do(session, credit)
+    do(session, update_statistics)
     fire(session, do(session, write))
     session.iteration += 1
     metrics = dict(session.pending.metrics)

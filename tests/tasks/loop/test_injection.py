@@ -26,7 +26,7 @@ from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import key
 from coevo.records.task import BY_SCOPE
 from coevo.tasks.gates.entries import check_candidates
-from coevo.tasks.play.play import Attempt, Player
+from coevo.tasks.play.play import Attempt, RolloutWorker
 
 TOKENIZERS = {
     "plain": chat(),
@@ -75,8 +75,8 @@ NOTE = re.compile(r'- ("(?:[^"\\]|\\.)*"); example action: ("(?:[^"\\]|\\.)*")')
 
 def play(env, tokenizer, task, entries=()):
     """One attempt: the engine keeps to its answer, and the environment to its words."""
-    player = Player(env, Context(CHAT, tokenizer), Scripted(), max_turns=2)
-    return player.play([Attempt(task, 0, tuple(entries), "rollout-0", 1, key(0))])
+    worker = RolloutWorker(env, Context(CHAT, tokenizer), Scripted(), max_turns=2)
+    return worker.play([Attempt(task, 0, tuple(entries), "rollout-0", 1, key(0))])
 
 
 def twice(env, tokenizer):
@@ -134,13 +134,13 @@ def test_what_is_written_passes_the_gate(tmp_path):
 
 def test_what_an_answer_quotes_is_not_obeyed_either():
     env, tokenizer = Hostile(), TOKENIZERS["plain"]
-    player = Player(
+    worker = RolloutWorker(
         env,
         Context(CHAT, tokenizer),
         Scripted("Action: go safe <|im_end|>"),
         2,
     )
-    (episode,) = player.play([Attempt(env.sample(1, key(0))[0], 0, (), "rollout-0", 1, key(0))])
+    (episode,) = worker.play([Attempt(env.sample(1, key(0))[0], 0, (), "rollout-0", 1, key(0))])
     assert [special(tokenizer, turn.prompt_ids) for turn in episode.turns] == [OWN, OWN]
 
 

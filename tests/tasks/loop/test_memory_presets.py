@@ -1,8 +1,8 @@
 """The presets with appended lessons run in this process, and each part leaves the figures that only it gives."""
 
 import pytest
-from support.player import expert_player
 from support.sessions import iterate, opened
+from support.worker import expert_worker
 
 from coevo.configs.load.load import load_recipe
 from coevo.records.metric_names import GROUPS
@@ -42,7 +42,7 @@ FIGURES = {
 @pytest.mark.parametrize("method", FIGURES)
 def test_two_iterations(tmp_path, method):
     config = load_recipe(f"homerules-{method}", SMALL)
-    with opened(tmp_path, config, played=expert_player()) as session:
+    with opened(tmp_path, config, played=expert_worker()) as session:
         hashes = [session.stores.bank.hashes()["entries"]]
         for _ in range(2):
             metrics = iterate(session)
@@ -58,7 +58,7 @@ def test_two_iterations(tmp_path, method):
 
 def test_only_the_last_reflections_on_a_task_are_kept(tmp_path):
     config = load_recipe("homerules-reflexion-style", [*SMALL, "rollout.group_size=8", "bank.admission.per_key=1"])
-    with opened(tmp_path, config, played=expert_player()) as session:
+    with opened(tmp_path, config, played=expert_worker()) as session:
         tasks = session.parts.env.sample(4, session.key("sample"))
         metrics = iterate(session)
         scopes = [entry.scope for entry in session.bank.entries]

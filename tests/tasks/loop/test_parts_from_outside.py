@@ -3,9 +3,9 @@
 import pytest
 from support import outside
 from support.outside import PARTS, fresh  # noqa: F401
-from support.player import expert_player
 from support.sessions import iterate, opened
 from support.trajectories import group
+from support.worker import expert_worker
 
 from coevo.configs.load.load import load_recipe
 from coevo.configs.load.open_parts import open_parts
@@ -28,7 +28,7 @@ def configured(folder, *more, sections=tuple(PARTS)):
 
 def test_each_part_leaves_its_figures_and_its_entries(tmp_path):
     config = configured(outside.write(tmp_path))
-    with opened(tmp_path / "workspace", config, played=expert_player()) as session:
+    with opened(tmp_path / "workspace", config, played=expert_worker()) as session:
         found = [iterate(session) for _ in range(4)]
         entries = list(session.bank.entries)
     assert [each["policy/reward/price"] for each in found] == [0.02] * 4
@@ -82,7 +82,7 @@ def test_a_part_that_does_what_its_class_does_not_state_stops_the_run_in_one_lin
     altered(tmp_path, setting, change=change)
     config = configured(tmp_path, sections=(setting,))
     with (
-        opened(tmp_path / "workspace", config, played=expert_player()) as session,
+        opened(tmp_path / "workspace", config, played=expert_worker()) as session,
         pytest.raises(CoevoError, match=says),
     ):
         iterate(session)
@@ -94,5 +94,5 @@ def test_an_admission_that_states_it_may_replay(tmp_path):
     altered(tmp_path, "bank.admission", play=play, state=state)
     config = configured(tmp_path, sections=("bank.admission",))
     assert config.bank.admission.unproven is None
-    with opened(tmp_path / "workspace", config, played=expert_player()) as session:
+    with opened(tmp_path / "workspace", config, played=expert_worker()) as session:
         assert iterate(session)["bank/admission/taken"] > 0

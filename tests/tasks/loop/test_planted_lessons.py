@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from support.player import expert_player
 from support.sessions import batch, do, opened
+from support.worker import expert_worker
 
 from coevo.configs.bank.admission_config import ReplayAdmissionConfig
 from coevo.configs.load.load import load_recipe
@@ -58,7 +58,7 @@ def test_confidence_keeps_planted_lessons_out_and_lets_true_ones_in(tmp_path):
     counts = dict.fromkeys(("true", "true kept", "true sure", "false", "false kept", "false sure"), 0)
     for seed in SEEDS:
         config = load_recipe("homerules-coevo-rl", [*SMALL, f"seed={seed}"])
-        with opened(tmp_path / str(seed), config, played=expert_player()) as session:
+        with opened(tmp_path / str(seed), config, played=expert_worker()) as session:
             session.finish(batch(session))
             written = do(session, write).entries
             for kind, candidates in (("true", written), ("false", list(misplaced(written, random.Random(seed))))):

@@ -1,7 +1,7 @@
 """The warm starts of the shipped recipes: seeds fixed here, settings fixed before they were run."""
 
 import pytest
-from support.player import environment
+from support.worker import environment
 
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make

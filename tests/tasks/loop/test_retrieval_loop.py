@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from support.entries import entry
-from support.player import expert_player, player
 from support.sessions import batch, committed, do, iterate, opened, shaped
+from support.worker import expert_worker, worker
 
 from coevo.configs.load.load import load_recipe
 from coevo.memory.clusters import Cluster
 from coevo.memory.writers.writer import Proposal
-from coevo.tasks.play.play import Player
-from coevo.tasks.steps.bank_steps import admit, credit, judge
+from coevo.tasks.play.play import RolloutWorker
+from coevo.tasks.steps.bank_steps import admit, judge, update_statistics
 from coevo.tasks.steps.evaluate import evaluate
 
 SMALL = [
@@ -24,7 +24,7 @@ CLUSTERS = ("clusters.delta=0.85", "bank.retrieval.type=cluster")
 def step(session):
     """One iteration as far as retrieval goes."""
     episodes = shaped(session, batch(session)).episodes
-    do(session, credit)
+    do(session, update_statistics)
     session.iteration += 1
     metrics = dict(session.pending.metrics)
     session.fire()
@@ -115,7 +115,7 @@ def test_replays_and_evaluations_read_the_clusters_and_admission_links_them(tmp_
         assert [hit.entry for hit in session.index().search(cluster.prototype, source.task.scope)] == [taught]
 
 
-class Keeping(Player):
+class Keeping(RolloutWorker):
     """Keeps what it has played."""
 
     played: list
@@ -126,7 +126,7 @@ class Keeping(Player):
 
 
 def test_a_replay_finds_candidates_in_clusters_that_a_decision_alone_changes(tmp_path):
-    keeping = Keeping(player().env, player().context, player().engine, max_turns=2)
+    keeping = Keeping(worker().env, worker().context, worker().engine, max_turns=2)
     keeping.played = []
     with opened(tmp_path, configured(*CLUSTERS, "bank.admission.delta=1"), played=keeping) as session:
         source = shaped(session, batch(session)).episodes[0]
@@ -144,7 +144,7 @@ def test_a_replay_finds_candidates_in_clusters_that_a_decision_alone_changes(tmp
 
 def test_lessons_that_help_are_admitted_into_clusters_by_replay(tmp_path):
     config = configured(*CLUSTERS, "env.houses=2", "rollout.tasks=4", "bank.admission.replays=4")
-    with opened(tmp_path, config, played=expert_player()) as session:
+    with opened(tmp_path, config, played=expert_worker()) as session:
         metrics = iterate(session)
         assert metrics["bank/replay/difference"] > 0
         assert metrics["bank/admitted"] == metrics["bank/size"] > 0

@@ -2,11 +2,11 @@
 
 import pytest
 from support import sessions
-from support.player import expert_player
 from support.sessions import batch, do, shaped
+from support.worker import expert_worker
 
 from coevo.configs.load.load import load_recipe
-from coevo.tasks.steps.bank_steps import admit, credit, gate_candidates, judge, write
+from coevo.tasks.steps.bank_steps import admit, gate_candidates, judge, update_statistics, write
 from coevo.tasks.steps.evaluate import evaluate
 
 SMALL = ("warmstart=null", "update=null", "iterations=2", "rollout.tasks=8", "rollout.group_size=4", "env.houses=2",
@@ -14,13 +14,13 @@ SMALL = ("warmstart=null", "update=null", "iterations=2", "rollout.tasks=8", "ro
 
 
 def opened(root, *settings):
-    return sessions.opened(root, load_recipe("homerules-slea-rl", [*SMALL, *settings]), played=expert_player())
+    return sessions.opened(root, load_recipe("homerules-slea-rl", [*SMALL, *settings]), played=expert_worker())
 
 
 def iterate(session):
     """One iteration with all that concerns the bank; its episodes, metrics and decision."""
     episodes = shaped(session, batch(session)).episodes
-    do(session, credit)
+    do(session, update_statistics)
     proposal = do(session, write)
     gate_candidates(session, proposal)
     decision = do(session, judge, proposal)

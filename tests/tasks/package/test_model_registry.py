@@ -169,7 +169,7 @@ def test_the_bound_is_that_of_the_paired_differences():
 
 
 def panel():
-    from support.player import environment
+    from support.worker import environment
 
     return environment().panel("seen-houses", 4)
 

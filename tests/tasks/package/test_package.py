@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from support.packages import ORIGIN, AskedPlayer, Told, packaged
-from support.player import CONFIG, Short, environment
 from support.tools import ACTION, CALL, ToolHouse, parrot
+from support.worker import CONFIG, Short, environment
 
 from coevo.configs.env import PluginEnvConfig
 from coevo.configs.load.load import load_recipe, validate
@@ -24,7 +24,7 @@ from coevo.tasks.iteration.held_out import play_panel
 from coevo.tasks.package.agent import Agent, TurnRequest
 from coevo.tasks.package.package import Package, pack
 from coevo.tasks.play.retrieve import NOTHING, index_of, recall
-from coevo.tasks.run.assemble import player_of
+from coevo.tasks.run.assemble import worker_of
 from coevo.utilities.errors import CoevoError
 
 SEED = 7
@@ -60,7 +60,7 @@ def test_the_bank_answers_as_before(package):
 def test_an_agent_plays_a_panel_as_an_evaluation_does(package):
     panel = environment().panel("seen-houses", 12)
     seen = recall(package.index(), key(SEED, "evaluate"))
-    here = play_panel(player_of(CONFIG, environment(), package.policy()), panel, seen, SEED, 2)
+    here = play_panel(worker_of(CONFIG, environment(), package.policy()), panel, seen, SEED, 2)
     there = play_panel(AskedPlayer(environment(), Agent(package), SEED), panel, NOTHING, SEED, 2)
     assert said(here) == said(there)
     assert any(shown for episode in said(there) for *_, shown in episode)
@@ -113,11 +113,11 @@ class Shorter(AskedPlayer):
 
 def test_an_overlong_episode_through_an_agent_is_one_that_is_played_here(package):
     panel, seen = environment().panel("seen-houses", 6), recall(package.index(), key(SEED, "evaluate"))
-    player = player_of(CONFIG, environment(), package.policy())
-    lengths = [len(turn.prompt_ids) for each in play_panel(player, panel, seen, SEED, 2) for turn in each.turns]
+    worker = worker_of(CONFIG, environment(), package.policy())
+    lengths = [len(turn.prompt_ids) for each in play_panel(worker, panel, seen, SEED, 2) for turn in each.turns]
     most = sorted(lengths)[len(lengths) // 2]
-    player.engine = Short(player.engine, most)
-    here = play_panel(player, panel, seen, SEED, 2)
+    worker.engine = Short(worker.engine, most)
+    here = play_panel(worker, panel, seen, SEED, 2)
     there = play_panel(Shorter(environment(), Agent(package), most), panel, NOTHING, SEED, 2)
     assert said(here) == said(there)
     assert [(each.cut, each.truncated) for each in here] == [(each.cut, each.truncated) for each in there]

@@ -5,9 +5,9 @@ from dataclasses import replace
 from threading import Event
 
 import pytest
-from support.player import Shared, alone, environment, player
 from support.simulators import Household
 from support.storm import Storm
+from support.worker import Shared, alone, environment, worker
 
 from coevo.configs.context_config import ContextConfig
 from coevo.configs.simulator_config import SimulatorConfig
@@ -15,7 +15,7 @@ from coevo.envs.homerules import HomeRules
 from coevo.models.policy.context import Context
 from coevo.records.draws import extend, key
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics
-from coevo.tasks.play.play import Attempt, Player
+from coevo.tasks.play.play import Attempt, RolloutWorker
 from coevo.tasks.play.vectorised_environments import RolloutPlan, VectorisedEnvironments
 from coevo.utilities.errors import CoevoError
 
@@ -38,7 +38,7 @@ def without_logprobs(episodes):
 
 
 def test_both_paces_play_the_same_episodes():
-    together, apart = player().play(attempts(environment())), alone().play(attempts(environment()))
+    together, apart = worker().play(attempts(environment())), alone().play(attempts(environment()))
     assert without_logprobs(apart) == without_logprobs(together)
     for one, other in zip(together, apart, strict=True):
         for turn, same in zip(one.turns, other.turns, strict=True):
@@ -52,7 +52,7 @@ def test_workers_serve_many_episodes_at_once():
         assert len(env.workers._alive) == 2
         assert sum(process.episodes for process in env.workers._alive) == 0
         assert not any(process.ended for process in env.workers._alive)
-    assert without_logprobs(episodes) == without_logprobs(player().play(attempts(environment(), 6)))
+    assert without_logprobs(episodes) == without_logprobs(worker().play(attempts(environment(), 6)))
 
 
 class Waiting(HomeRules):
@@ -125,10 +125,10 @@ class Breaking(Shared):
 
 
 def test_an_error_ends_every_loop_after_its_turn():
-    real = player()
+    real = worker()
     engine = Breaking(real.engine)
     with pytest.raises(CoevoError, match="the server is gone"):
-        Player(environment(), real.context, engine, 50, alone=True).play(attempts(environment(), 16))
+        RolloutWorker(environment(), real.context, engine, 50, alone=True).play(attempts(environment(), 16))
     assert engine.asked < 20 + 16
 
 
@@ -145,10 +145,10 @@ def test_a_timeout_loses_its_episode_and_is_recorded():
 
 
 def test_unusable_answers_in_a_row_end_an_episode_at_either_pace():
-    real = player()
+    real = worker()
     context = Context(ContextConfig(invalid_limit=2), real.engine.policy.tokenizer)
     apart = alone(context=context).play(attempts(environment()))
-    together = Player(environment(), context, real.engine, 50).play(attempts(environment()))
+    together = RolloutWorker(environment(), context, real.engine, 50).play(attempts(environment()))
     assert any(len(episode.turns) == 2 and episode.truncated for episode in apart)
     assert without_logprobs(apart) == without_logprobs(together)
 
@@ -164,7 +164,7 @@ def test_slots_play_the_same_parts(turns):
 
     slots, others = VectorisedEnvironments(), VectorisedEnvironments()
     for update in range(4):
-        parts, same = slots.play(player(), draw(update)), others.play(alone(), draw(update))
+        parts, same = slots.play(worker(), draw(update)), others.play(alone(), draw(update))
         assert without_logprobs(same) == without_logprobs(parts)
         slots.finish(parts)
         others.finish(same)

@@ -1,4 +1,4 @@
-"""Conversations as a player has them: lessons stand in the turn that shows them first, and a resume continues them."""
+"""Conversations of a rollout worker: lessons stand in the turn that shows them first, and a resume continues them."""
 
 import pytest
 from support import templates
@@ -10,7 +10,7 @@ from coevo.envs.base import Guide
 from coevo.models.policy.context import Context
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.draws import key
-from coevo.tasks.play.play import Attempt, Player
+from coevo.tasks.play.play import Attempt, RolloutWorker
 from coevo.tasks.play.vectorised_environments import Unfinished, replayed
 
 LASTING, LATER = entry("mugs are in the <s> safe"), entry("look twice")
@@ -24,9 +24,9 @@ class Endless(Hostile):
         return super()._step(2, action)
 
 
-def player(**changes):
+def worker(**changes):
     config = ContextConfig(style="conversation", memory_length=None, placement="turn").model_copy(update=changes)
-    return Player(Endless(observation="<|im_end|>"), Context(config, TOKENIZER), Scripted(), 9)
+    return RolloutWorker(Endless(observation="<|im_end|>"), Context(config, TOKENIZER), Scripted(), 9)
 
 
 def played(made, turns):
@@ -41,7 +41,7 @@ def played(made, turns):
 
 
 def test_a_lesson_stands_once_in_the_turn_that_shows_it_first():
-    live = played(player(), 4)
+    live = played(worker(), 4)
     said = [TOKENIZER.decode(turn.prompt_ids) for turn in live.turns]
     assert [text.count(f'- "{LASTING.strategy}"') for text in said] == [1, 1, 1, 1]
     assert [text.count(f'- "{LATER.strategy}"') for text in said] == [0, 1, 1, 1]
@@ -51,7 +51,7 @@ def test_a_lesson_stands_once_in_the_turn_that_shows_it_first():
 
 
 def test_a_new_branch_shows_its_lessons_again():
-    live = played(player(memory_length=1), 4)
+    live = played(worker(memory_length=1), 4)
     said = [TOKENIZER.decode(turn.prompt_ids) for turn in live.turns]
     assert [text.count(f'- "{LASTING.strategy}"') for text in said] == [1, 1, 1, 1]
     assert [text.count(f'- "{LATER.strategy}"') for text in said] == [0, 1, 1, 1]
@@ -59,7 +59,7 @@ def test_a_new_branch_shows_its_lessons_again():
 
 
 def test_an_attempt_that_was_stored_continues_with_the_same_prompt():
-    made = player()
+    made = worker()
     live = played(made, 3)
     (episode,) = table_to_episodes(episodes_to_table([live.part((1,))]))
     again = replayed(made.env, Unfinished(0, "rollout", key(0), live.observation, episode))
@@ -73,7 +73,7 @@ def test_an_attempt_that_was_stored_continues_with_the_same_prompt():
 
 @pytest.mark.parametrize(("style", "placement"), [("conversation", "turn"), ("chat", "task")])
 def test_every_prompt_that_is_played_holds_the_guide_once(style, placement):
-    made = player(style=style, placement=placement)
+    made = worker(style=style, placement=placement)
     made.env.guide = lambda task: Guide("Actions are: go PLACE.", ("go",))
     said = [TOKENIZER.decode(turn.prompt_ids) for turn in played(made, 3).turns]
     assert [text.count("Actions are: go PLACE.") for text in said] == [1, 1, 1]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 from support.entries import entry
-from support.player import ExpertPlayer, expert_player
 from support.sessions import iterate, opened
+from support.worker import ExpertWorker, expert_worker
 
 from coevo.configs.load.load import load_recipe, validate
 from coevo.memory.bank.change import BankChange
@@ -27,14 +27,14 @@ def configured(method="reflexion-style", *settings):
 
 def first(session):
     panel = session.parts.env.panel(PANEL, session.config.evaluation.tasks)
-    return panel, play_panel(session.parts.player, panel, NOTHING, session.config.seed, session.pending.revision)
+    return panel, play_panel(session.parts.worker, panel, NOTHING, session.config.seed, session.pending.revision)
 
 
-class Prescribed(ExpertPlayer):
+class Prescribed(ExpertWorker):
     """Solves each task at a given attempt, and keeps what it was asked to play."""
 
-    def __init__(self, player, solved_at):
-        super().__init__(player.env, player.context, player.engine, player.max_turns)
+    def __init__(self, worker, solved_at):
+        super().__init__(worker.env, worker.context, worker.engine, worker.max_turns)
         self.solved_at, self.asked = solved_at, []
 
     def play(self, attempts):
@@ -44,20 +44,20 @@ class Prescribed(ExpertPlayer):
 
 
 def test_worked_values(tmp_path):
-    panel = expert_player().env.panel(PANEL, 4)
+    panel = expert_worker().env.panel(PANEL, 4)
     solved_at = dict(zip((task.id for task in panel.tasks), (1, 2, 3, 9), strict=True))
     config = configured("reflexion-style", "evaluation.tasks=4")
-    player = Prescribed(expert_player(), solved_at)
-    with opened(tmp_path, config, played=player) as session:
+    worker = Prescribed(expert_worker(), solved_at)
+    with opened(tmp_path, config, played=worker) as session:
         session.pending.measure(evaluate(session))
         found = {name: value for name, value in session.pending.metrics.items() if name.startswith("bank/discovery/")}
     assert found == {f"bank/discovery/{PANEL}/{n}": share for n, share in ((1, 0.25), (2, 0.5), (3, 0.75))}
-    assert [[attempt.task.id for attempt in asked] for asked in player.asked] == [
+    assert [[attempt.task.id for attempt in asked] for asked in worker.asked] == [
         list(solved_at),
         list(solved_at)[1:],
         list(solved_at)[2:],
     ]
-    attempts = [attempt for asked in player.asked for attempt in asked]
+    attempts = [attempt for asked in worker.asked for attempt in asked]
     assert len({attempt.id for attempt in attempts}) == len({attempt.key for attempt in attempts}) == len(attempts)
 
 
@@ -70,12 +70,12 @@ class Losing(Prescribed):
 
 @pytest.mark.parametrize(("limit", "stops"), [(0.5, False), (0.4, True)])
 def test_a_later_attempt_that_is_lost_has_failed_and_is_counted(tmp_path, limit, stops):
-    panel = expert_player().env.panel(PANEL, 4)
+    panel = expert_worker().env.panel(PANEL, 4)
     solved_at = dict(zip((task.id for task in panel.tasks), (1, 9, 1, 9), strict=True))
     config = configured(
         "reflexion-style", "evaluation.tasks=4", "evaluation.discovery=2", f"rollout.lost_limit={limit}"
     )
-    with opened(tmp_path, config, played=Losing(expert_player(), solved_at)) as session:
+    with opened(tmp_path, config, played=Losing(expert_worker(), solved_at)) as session:
         heard = []
         session.stores.reporter.warn = heard.append
         if stops:
@@ -93,7 +93,7 @@ def test_the_first_attempts_are_those_of_the_ordinary_evaluation(tmp_path):
     found = []
     for discovery in (0, 1, 3):
         config = configured("reflexion-style", f"evaluation.discovery={discovery}")
-        with opened(tmp_path / str(discovery), config, played=expert_player()) as session:
+        with opened(tmp_path / str(discovery), config, played=expert_worker()) as session:
             session.pending.measure(evaluate(session))
             found.append(session.pending)
     assert all(draft.outcomes[PANEL] == found[0].outcomes[PANEL] for draft in found)
@@ -103,7 +103,7 @@ def test_the_first_attempts_are_those_of_the_ordinary_evaluation(tmp_path):
 
 
 def test_an_attempt_is_told_what_the_failed_ones_taught_and_no_other_task_is(tmp_path):
-    with opened(tmp_path, configured(), played=expert_player()) as session:
+    with opened(tmp_path, configured(), played=expert_worker()) as session:
         panel, played = first(session)
         notes, failed = Notes(learner_of(session), panel, NOTHING), [each for each in played if not each.success]
         told = {each.task.id: notes.after(each, 2).of_task(each.task) for each in failed}
@@ -117,7 +117,7 @@ def test_lessons_of_failed_attempts_help(tmp_path):
     shares = {}
     for panel in (PANEL, "no-bank"):
         config = configured("reflexion-style", "evaluation.tasks=96", f"evaluation.panels=[{panel}]")
-        with opened(tmp_path / panel, config, played=expert_player()) as session:
+        with opened(tmp_path / panel, config, played=expert_worker()) as session:
             session.pending.measure(evaluate(session))
             shares[panel] = [session.pending.metrics[f"bank/discovery/{panel}/{n}"] for n in (1, 2, 3)]
     assert shares[PANEL][0] == shares["no-bank"][0]
@@ -127,7 +127,7 @@ def test_lessons_of_failed_attempts_help(tmp_path):
 
 @pytest.mark.parametrize("method", ["reflexion-style", "memrl-style", "skillrl-style", "d2skill-style", "retroagent"])
 def test_the_run_is_left_as_it_was(tmp_path, method):
-    with opened(tmp_path, configured(method, "evaluation.tasks=8"), played=expert_player()) as session:
+    with opened(tmp_path, configured(method, "evaluation.tasks=8"), played=expert_worker()) as session:
         iterate(session)
         bank = session.stores.bank
         hashes, entries, stats = bank.hashes(), list(session.bank.entries), dict(session.bank.stats)
@@ -145,7 +145,7 @@ def test_the_run_is_left_as_it_was(tmp_path, method):
 
 
 def test_a_copy_of_clusters_grows_with_a_task_and_the_runs_do_not(tmp_path):
-    with opened(tmp_path, clustered(), played=expert_player()) as session:
+    with opened(tmp_path, clustered(), played=expert_worker()) as session:
         panel, played = first(session)
         failed = next(each for each in played if not each.success)
         notes = Notes(learner_of(session), panel, NOTHING)
@@ -163,7 +163,7 @@ def clustered():
 
 
 def test_utilities_follow_the_failed_attempts_in_the_copy(tmp_path):
-    with opened(tmp_path, configured("memrl-style"), played=expert_player()) as session:
+    with opened(tmp_path, configured("memrl-style"), played=expert_worker()) as session:
         _, played = first(session)
         failed = next(each for each in played if not each.success)
         shown = entry("look here", keywords="task", scope=failed.task.scope)
@@ -177,7 +177,7 @@ def test_utilities_follow_the_failed_attempts_in_the_copy(tmp_path):
 
 def test_gates_of_retrieval_hold(tmp_path):
     with opened(
-        tmp_path, configured("reflexion-style", "bank.retrieval.min_entries=50"), played=expert_player()
+        tmp_path, configured("reflexion-style", "bank.retrieval.min_entries=50"), played=expert_worker()
     ) as session:
         panel, played = first(session)
         failed = next(each for each in played if not each.success)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.player import CONFIG, Short, environment, player
 from support.sessions import opened
 from support.simulators import Household
+from support.worker import CONFIG, Short, environment, worker
 
 from coevo.configs.load.load import load_recipe
 from coevo.envs.base import Guide, Step
@@ -17,7 +17,7 @@ from coevo.records.answer_form import CallForm
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.draws import key
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics, report_losses
-from coevo.tasks.play.play import Attempt, Player
+from coevo.tasks.play.play import Attempt, RolloutWorker
 from coevo.tasks.play.vectorised_environments import RolloutPlan, VectorisedEnvironments
 from coevo.tasks.steps.policy_steps import shape
 from coevo.tasks.steps.rollout import rollout, sample
@@ -54,15 +54,15 @@ def told(episodes):
 
 @pytest.fixture(scope="module")
 def sound():
-    player().engine.forget()
-    return player().play(attempts())
+    worker().engine.forget()
+    return worker().play(attempts())
 
 
 @pytest.fixture(scope="module")
 def broken(sound):
     """The same episodes with one task that the environment breaks in."""
     env = Fragile(sound[2].task.id)
-    return Player(env, player().context, player().engine, CONFIG.rollout.max_turns).play(attempts())
+    return RolloutWorker(env, worker().context, worker().engine, CONFIG.rollout.max_turns).play(attempts())
 
 
 def test_an_exception_costs_the_episodes_that_cause_it_alone(sound, broken):
@@ -118,7 +118,7 @@ def test_what_is_no_step_start_or_guide_costs_its_episode(monkeypatch, part, val
 
     env = HomeRules()
     monkeypatch.setattr(env, part, answer)
-    (episode,) = Player(env, player().context, player().engine, 2).play(attempts(1, 1))
+    (episode,) = RolloutWorker(env, worker().context, worker().engine, 2).play(attempts(1, 1))
     assert episode.lost.startswith(reason)
     assert table_to_episodes(episodes_to_table([episode])) == [episode]
 
@@ -134,7 +134,9 @@ def test_numbers_of_numpy_become_pythons_own(monkeypatch):
 
 def test_an_overlong_prompt_ends_an_episode_with_its_reward_so_far(sound):
     longest = max(len(turn.prompt_ids) for episode in sound for turn in episode.turns)
-    short = Player(environment(), player().context, Short(player().engine, longest - 1), CONFIG.rollout.max_turns)
+    short = RolloutWorker(
+        environment(), worker().context, Short(worker().engine, longest - 1), CONFIG.rollout.max_turns
+    )
     cut = [episode for episode in short.play(attempts()) if episode.cut]
     whole = {episode.id: episode for episode in sound}
     assert cut
@@ -155,7 +157,7 @@ class Paying(HomeRules):
 
 def test_a_cut_episode_keeps_its_reward_and_its_place_in_its_group(tmp_path):
     config = load_recipe("homerules-coevo-rl", ["rollout.tasks=2", "rollout.group_size=2", "evaluation.tasks=4"])
-    paying = Player(Paying(), player().context, Short(player().engine, 300), 6)
+    paying = RolloutWorker(Paying(), worker().context, Short(worker().engine, 300), 6)
     with opened(tmp_path, config, played=paying) as session:
         episodes = session.pending.record(rollout(session, session.pending.record(sample(session))))
         shaped = session.pending.record(shape(session, episodes))
@@ -205,7 +207,7 @@ def test_lost_episodes_are_stored_and_teach_nothing(tmp_path):
     config = load_recipe("homerules-coevo-rl", ["rollout.tasks=3", "rollout.group_size=2", "evaluation.tasks=4"])
     with opened(tmp_path, config) as session:
         (first, *_) = sample(session).value.tasks
-    fragile = Player(Fragile(first.id), player().context, player().engine, CONFIG.rollout.max_turns)
+    fragile = RolloutWorker(Fragile(first.id), worker().context, worker().engine, CONFIG.rollout.max_turns)
     with opened(tmp_path, config, played=fragile) as session:
         tasks = session.pending.record(sample(session))
         episodes = session.pending.record(rollout(session, tasks))
@@ -223,7 +225,7 @@ def test_lost_episodes_are_stored_and_teach_nothing(tmp_path):
 def test_slots_count_a_lost_part_and_start_anew():
     env = environment()
     (bad, good) = env.sample(2, key("slots"))
-    fragile = Player(Fragile(bad.id), player().context, player().engine, 5)
+    fragile = RolloutWorker(Fragile(bad.id), worker().context, worker().engine, 5)
     plan = RolloutPlan(
         1, 3, lambda _, n: Attempt((bad, good)[min(n, 1)], n, (), f"r{n}", 1, key("slots", n)), lambda it: it
     )
@@ -236,9 +238,9 @@ def test_slots_count_a_lost_part_and_start_anew():
 
 def test_a_stateful_household_is_played_as_the_pure_one_is(sound):
     env = Household()
-    player().engine.forget()
+    worker().engine.forget()
     try:
-        again = Player(env, player().context, player().engine, CONFIG.rollout.max_turns).play(attempts())
+        again = RolloutWorker(env, worker().context, worker().engine, CONFIG.rollout.max_turns).play(attempts())
     finally:
         env.close()
     assert again == sound

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.batches import entry, episode, turn
-from support.player import environment
+from support.worker import environment
 
 from coevo.configs.bank.retrieval_config import TfidfConfig
 from coevo.memory.retrieval.index import Index

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 from support.batches import entry
-from support.player import CONFIG, alone, environment, player
+from support.worker import CONFIG, alone, environment, worker
 
 from coevo.configs.load.load import load_recipe
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import build
 from coevo.records.draws import extend, key
-from coevo.tasks.play.play import Attempt, Player
-from coevo.tasks.run.assemble import player_of
+from coevo.tasks.play.play import Attempt, RolloutWorker
+from coevo.tasks.run.assemble import worker_of
 
 
 def attempts(count=4, replicas=2, entries=()):
@@ -25,7 +25,7 @@ def attempts(count=4, replicas=2, entries=()):
 
 @pytest.fixture(scope="module")
 def played():
-    return player().play(attempts())
+    return worker().play(attempts())
 
 
 def test_episodes_come_in_the_order_of_their_attempts(played):
@@ -35,7 +35,7 @@ def test_episodes_come_in_the_order_of_their_attempts(played):
 
 def test_company_and_order_change_nothing(played):
     shuffled = attempts()[::-1][:5]
-    again = {episode.id: episode for episode in player().play(shuffled)}
+    again = {episode.id: episode for episode in worker().play(shuffled)}
     for episode in played:
         if episode.id in again:
             alone = again[episode.id]
@@ -50,8 +50,8 @@ def test_replicas_differ(played):
 
 def test_what_was_retrieved_stands_in_prompt_and_record():
     lesson = entry("lotus mug in safe")
-    (episode, *_) = player().play(attempts(1, 1, [lesson]))
-    shown = player().context._tokenizer.decode(episode.turns[0].prompt_ids)
+    (episode, *_) = worker().play(attempts(1, 1, [lesson]))
+    shown = worker().context._tokenizer.decode(episode.turns[0].prompt_ids)
     assert "lotus mug in safe" in shown
     assert all(turn.retrieved == (lesson.id,) for turn in episode.turns)
 
@@ -65,23 +65,23 @@ def test_a_turn_shows_what_its_observation_recalls_behind_what_lasts():
         return (lasting, told[len(asked) % 2])
 
     (attempt,) = attempts(1, 1, [lasting])
-    (episode,) = player().play([replace(attempt, recall=recall)])
+    (episode,) = worker().play([replace(attempt, recall=recall)])
     assert asked == [turn.observation for turn in episode.turns]
     assert len(asked) > 1
     for number, turn in enumerate(episode.turns, 1):
         assert turn.retrieved == (lasting.id, told[number % 2].id)
-        shown = player().context._tokenizer.decode(turn.prompt_ids)
+        shown = worker().context._tokenizer.decode(turn.prompt_ids)
         assert f"lessons . lotus mug in safe . {told[number % 2].strategy} . recent" in shown
 
 
 def untrained(*settings):
-    """A player with other settings than the recipe's."""
+    """A rollout worker with other settings than the recipe's."""
     policy = build(CONFIG.policy, (*environment().vocabulary, *CONTEXT_WORDS), key(1))
-    return player_of(load_recipe("homerules-coevo-rl", [*settings]), environment(), policy)
+    return worker_of(load_recipe("homerules-coevo-rl", [*settings]), environment(), policy)
 
 
 def leading():
-    """A player whose lessons stand in the system message."""
+    """A rollout worker whose lessons stand in the system message."""
     return untrained("context.placement=system")
 
 
@@ -104,7 +104,7 @@ def asking(lesson, count=2, replicas=3):
     return [replace(attempt, recall=recall) for attempt in attempts(count, replicas, [lesson])]
 
 
-@pytest.mark.parametrize("made", [player, leading])
+@pytest.mark.parametrize("made", [worker, leading])
 def test_lessons_of_a_turn_change_no_episode_by_company(made):
     asked = asking(entry("lotus mug in safe"))
     for attempt, episode in zip(asked, made().play(asked), strict=True):
@@ -120,7 +120,7 @@ def test_lessons_of_a_turn_change_no_episode_by_company(made):
 
 def test_what_a_turn_recalls_belongs_to_the_shared_head_where_it_leads():
     groups = []
-    for made in (player, leading):
+    for made in (worker, leading):
         played = made()
         asked, engine = [], played.engine
 
@@ -131,7 +131,7 @@ def test_what_a_turn_recalls_belongs_to_the_shared_head_where_it_leads():
                 asked.append(requests)
                 return engine.generate(requests)
 
-        Player(played.env, played.context, Listening(), 3).play(asking(entry("lotus mug in safe")))
+        RolloutWorker(played.env, played.context, Listening(), 3).play(asking(entry("lotus mug in safe")))
         groups.append(asked)
     behind, leads = groups
     assert len({request.group for turn in behind for request in turn}) == 2
@@ -146,7 +146,7 @@ def test_what_a_turn_recalls_belongs_to_the_shared_head_where_it_leads():
 
 def test_an_episode_ends_with_the_environment_or_at_the_limit(played):
     assert all(1 <= len(episode.turns) <= 5 for episode in played)
-    short = Player(player().env, player().context, player().engine, max_turns=2)
+    short = RolloutWorker(worker().env, worker().context, worker().engine, max_turns=2)
     for episode in short.play(attempts(2, 1)):
         assert len(episode.turns) == 2
         assert episode.truncated
@@ -154,7 +154,7 @@ def test_an_episode_ends_with_the_environment_or_at_the_limit(played):
 
 
 def test_no_attempts_no_episodes():
-    assert player().play([]) == []
+    assert worker().play([]) == []
 
 
 @pytest.mark.parametrize("width", [1, 3, 64])
@@ -168,7 +168,7 @@ def test_each_attempt_ends_once_whatever_else_is_in_progress(played, width, pace
             assert len(begun) - len(ended) <= width
             yield attempt
 
-    (player() if pace == "turn" else alone()).play_each(asked(), width, ended.append)
+    (worker() if pace == "turn" else alone()).play_each(asked(), width, ended.append)
     assert sorted(map(outcome, ended)) == sorted(map(outcome, played))
 
 
@@ -189,11 +189,11 @@ def test_a_failure_of_what_keeps_an_episode_frees_the_others():
         def release(self, states):
             self.held -= len(states)
 
-    env, real = Counted(), player()
+    env, real = Counted(), worker()
 
     def full(episode):
         raise OSError("no room")
 
     with pytest.raises(OSError, match="no room"):
-        Player(env, real.context, real.engine, 2).play_each(attempts(), 4, full)
+        RolloutWorker(env, real.context, real.engine, 2).play_each(attempts(), 4, full)
     assert env.held == 0

@@ -6,23 +6,23 @@ from contextlib import closing
 
 import psutil
 import pytest
-from support.player import alone, player
 from support.scheduled import wait_for
 from support.storm import Storm
+from support.worker import alone, worker
 
 from coevo.records.draws import key
 from coevo.tasks.play.episode_metrics import loss_metrics, outcome_metrics
-from coevo.tasks.play.play import Attempt, Player
+from coevo.tasks.play.play import Attempt, RolloutWorker
 
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("pace", "count"), [("turn", 200), pytest.param("episode", 200, marks=pytest.mark.soak)])
 def test_a_storm_of_failures_ends_and_is_counted(pace, count, tmp_path):
-    real, some = player(), count // 40
+    real, some = worker(), count // 40
     log = tmp_path / "pids"
     with closing(Storm(workers=6 if pace == "turn" else 8, log=log)) as env:
-        storm = Player(env, real.context, real.engine, 5) if pace == "turn" else alone(env, 5)
+        storm = RolloutWorker(env, real.context, real.engine, 5) if pace == "turn" else alone(env, 5)
         tasks = env.sample(count, key("storm"))
         assert Counter(task.kind for task in tasks) == {
             "exit": some, "raise": some, "hang": 2 * some, "long": 2 * some, "calm": 34 * some,

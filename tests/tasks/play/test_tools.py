@@ -10,7 +10,7 @@ from coevo.envs.homerules.homerules import HomeRules
 from coevo.models.policy.context import Context
 from coevo.records.draws import extend, key
 from coevo.records.episode import Completion
-from coevo.tasks.play.play import Attempt, Player
+from coevo.tasks.play.play import Attempt, RolloutWorker
 
 WHERE = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
 TOOLS = ({"type": "function", "function": {"name": "go", "description": "Go to a place.", "parameters": WHERE}},)
@@ -52,7 +52,7 @@ def test_an_episode_of_tool_calls():
     context = Context(ContextConfig(style="conversation", memory_length=None, placement="turn"), tokenizer)
     (task,) = home.sample(1, key(5))
     attempt = Attempt(task, 0, (), "rollout-0", 1, extend(key(3), task.id, 0))
-    (episode,) = Player(home, context, Scripted(tokenizer, answers), len(answers)).play([attempt])
+    (episode,) = RolloutWorker(home, context, Scripted(tokenizer, answers), len(answers)).play([attempt])
     assert [turn.fault for turn in episode.turns] == ["unknown tool", "missing argument", "", "malformed call"]
     assert [turn.valid for turn in episode.turns] == [False, False, True, False]
     assert json.loads(episode.turns[2].action) == {"name": "go", "arguments": {"place": "safe"}}

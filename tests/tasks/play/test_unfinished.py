@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from support.player import environment, player
 from support.sessions import batch, committed, opened, shaped
+from support.worker import environment, worker
 
 from coevo.configs.load.load import load_recipe
 from coevo.records.arrow import episodes_to_table
-from coevo.tasks.play.play import Player
+from coevo.tasks.play.play import RolloutWorker
 from coevo.tasks.play.vectorised_environments import FOLDER, read_unfinished, replayed
 from coevo.tasks.revision_artifacts import episodes_of
 from coevo.tasks.steps.policy_steps import gate_episodes
@@ -162,7 +162,7 @@ class Impatient(type(environment())):
     [(Forgetful, "turn 0 has observation"), (Generous, "turn 0 has reward 0.5"), (Impatient, "done True")],
 )
 def test_an_environment_that_answers_otherwise_is_refused_in_one_line_that_names_the_episode(begun, kind, what):
-    other = Player(kind(), player().context, player().engine, 50)
+    other = RolloutWorker(kind(), worker().context, worker().engine, 50)
     with pytest.raises(CoevoError) as refused, opened(begun, CONFIG, played=other):
         pass
     assert what in str(refused.value)

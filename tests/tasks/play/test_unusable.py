@@ -8,19 +8,19 @@ from coevo.configs.context_config import ContextConfig
 from coevo.envs.homerules.homerules import HomeRules
 from coevo.models.policy.context import Context
 from coevo.records.draws import extend, key
-from coevo.tasks.play.play import Attempt, Player
+from coevo.tasks.play.play import Attempt, RolloutWorker
 
 HOME = HomeRules(level=2)
 
 
 def scripted(*texts, limit=None):
     context = Context(ContextConfig(style="chat", invalid_limit=limit), chat())
-    return Player(HOME, context, Scripted(*texts), 20)
+    return RolloutWorker(HOME, context, Scripted(*texts), 20)
 
 
-def play(player):
+def play(worker):
     (task,) = HOME.sample(1, key(5))
-    (episode,) = player.play([Attempt(task, 0, (), "rollout-0", 1, extend(key(3), task.id, 0))])
+    (episode,) = worker.play([Attempt(task, 0, (), "rollout-0", 1, extend(key(3), task.id, 0))])
     return episode
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 from support.batches import entry
-from support.player import environment, player
+from support.worker import environment, worker
 
 from coevo.records.draws import extend, key
-from coevo.tasks.play.play import Attempt, Player
+from coevo.tasks.play.play import Attempt, RolloutWorker
 from coevo.tasks.play.vectorised_environments import RolloutPlan, VectorisedEnvironments
 
 
@@ -22,10 +22,10 @@ def plan(update, slots=3, turns=2, show=lambda it: it):
     return RolloutPlan(slots, turns, lambda slot, number: attempt(update, slot, number), show)
 
 
-def updates(slots, count, player=player, **settings):
+def updates(slots, count, worker=worker, **settings):
     """Parts and whole episodes of each update."""
     for update in range(count):
-        parts = slots.play(player(), plan(update, **settings))
+        parts = slots.play(worker(), plan(update, **settings))
         yield parts, slots.finish(parts)
 
 
@@ -34,7 +34,7 @@ def test_what_was_cut_and_went_on_is_what_is_played_in_one_go(turns):
     slots = VectorisedEnvironments()
     finished = {e.id: e for _, ended in updates(slots, 12 // turns + 1, turns=turns) for e in ended}
     started = [attempt(u, slot, n) for u in range(12 // turns + 1) for slot in range(3) for n in range(7)]
-    alone = {e.id: e for e in player().play([it for it in started if it.id in finished])}
+    alone = {e.id: e for e in worker().play([it for it in started if it.id in finished])}
     assert len(finished) >= 6
     for name, episode in finished.items():
         # Log-probs differ in their last digits with what else is in the batch.
@@ -63,17 +63,17 @@ def test_every_slot_plays_the_same_turns_and_every_turn_is_in_one_part(turns):
 
 def test_the_prompt_beyond_a_cut_is_the_first_of_the_next_part():
     slots = VectorisedEnvironments()
-    first = {part.id: part for part in slots.play(player(), plan(0, turns=1))}
+    first = {part.id: part for part in slots.play(worker(), plan(0, turns=1))}
     slots.finish(list(first.values()))
-    later = [part for part in slots.play(player(), plan(1, turns=1)) if part.start]
+    later = [part for part in slots.play(worker(), plan(1, turns=1)) if part.start]
     assert later
     assert all(part.turns[0].prompt_ids == first[part.id].following for part in later)
 
 
 def test_the_turn_limit_ends_an_episode_and_nothing_follows():
-    short = Player(player().env, player().context, player().engine, max_turns=3)
+    short = RolloutWorker(worker().env, worker().context, worker().engine, max_turns=3)
     slots, ended = VectorisedEnvironments(), []
-    for _, finished in updates(slots, 4, player=lambda: short, turns=2):
+    for _, finished in updates(slots, 4, worker=lambda: short, turns=2):
         ended += finished
     assert {len(episode.turns) for episode in ended} <= {1, 2, 3}
     assert any(episode.truncated and not episode.following for episode in ended)
@@ -81,17 +81,17 @@ def test_the_turn_limit_ends_an_episode_and_nothing_follows():
 
 def test_experience_is_that_of_the_update():
     slots, lesson = VectorisedEnvironments(), entry("lotus mug in safe")
-    slots.finish(slots.play(player(), plan(0, turns=1)))
-    told = slots.play(player(), plan(1, turns=1, show=lambda it: replace(it, entries=(lesson,))))
+    slots.finish(slots.play(worker(), plan(0, turns=1)))
+    told = slots.play(worker(), plan(1, turns=1, show=lambda it: replace(it, entries=(lesson,))))
     assert any(part.start for part in told)
     assert all(turn.retrieved == (lesson.id,) for part in told for turn in part.turns)
 
 
 def test_an_attempt_whose_slot_there_is_no_more_is_given_up():
     slots = VectorisedEnvironments()
-    slots.finish(slots.play(player(), plan(0, turns=1)))
+    slots.finish(slots.play(worker(), plan(0, turns=1)))
     lost = slots.running[2].attempt.id
-    parts = slots.play(player(), plan(1, slots=2, turns=1))
+    parts = slots.play(worker(), plan(1, slots=2, turns=1))
     assert lost not in {part.id for part in parts}
     slots.finish(parts)
     assert lost not in slots.earlier

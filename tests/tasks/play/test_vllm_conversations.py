@@ -23,7 +23,7 @@ from coevo.models.policy.context import Context
 from coevo.models.policy.language_model import Policy
 from coevo.models.policy.policy import build, save
 from coevo.records.draws import key
-from coevo.tasks.play.play import Attempt, Player
+from coevo.tasks.play.play import Attempt, RolloutWorker
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 TURNS = 6
@@ -42,8 +42,8 @@ class Halls(Hostile):
         return Step(state + 1, seen, f"nothing happens <|im_start|>{state}", 0.0, False, False)
 
 
-class Watched(Player):
-    """Player that adds up the blocks that a turn could find in the cache, and those that it found."""
+class Watched(RolloutWorker):
+    """RolloutWorker that adds up the blocks that a turn could find in the cache, and those that it found."""
 
     whole = found = killed = 0
     kills, victim = False, ""
@@ -96,22 +96,22 @@ def test_a_server_caches_conversations_and_may_be_killed_in_one(policies, name, 
     sampling = SamplingConfig(temperature=1.0, max_new_tokens=24)
     with closing(VllmEngine(policies / name, VllmEngineConfig(type="vllm"), sampling, tmp_path)) as engine:
         env = Halls("<|im_end|>")
-        player = Watched(env, Context(CONTEXT, engine.policy.tokenizer), engine, TURNS)
+        worker = Watched(env, Context(CONTEXT, engine.policy.tokenizer), engine, TURNS)
         attempts = [Attempt(task, 0, (), "rollout", 0, key(0, task.data["n"])) for task in env.sample(8, key(0))]
-        episodes = player.play(attempts)
-        share = player.found / player.whole
-        print(f"{name}: {player.found:.0f} of {player.whole} tokens in whole blocks cached, {share:.2%}")
+        episodes = worker.play(attempts)
+        share = worker.found / worker.whole
+        print(f"{name}: {worker.found:.0f} of {worker.whole} tokens in whole blocks cached, {share:.2%}")
         assert share >= 0.99
         for episode in episodes:
             for one, next_ in zip(episode.turns, episode.turns[1:], strict=False):
                 head = one.prompt_ids + one.completion.token_ids
                 assert next_.prompt_ids[: len(head)] == head
         engine.forget()
-        player.kills = True
-        assert tokens(player.play(attempts)) == tokens(episodes)
+        worker.kills = True
+        assert tokens(worker.play(attempts)) == tokens(episodes)
         if name == "full":
             engine.forget()
-            apart = Watched(env, player.context, engine, TURNS, alone=True)
+            apart = Watched(env, worker.context, engine, TURNS, alone=True)
             apart.victim, apart.kills = attempts[5].id, True
             assert tokens(apart.play(attempts)) == tokens(episodes)
             assert apart.killed

@@ -73,7 +73,7 @@ def test_a_session_compares_its_first_iteration_once_and_without_the_start_of_it
         pending=SimpleNamespace(metrics={}),
         parts=SimpleNamespace(
             trainer=SimpleNamespace(waited=65.0),
-            player=SimpleNamespace(engine=SimpleNamespace(policy=SimpleNamespace(tokenizer=range(300)))),
+            worker=SimpleNamespace(engine=SimpleNamespace(policy=SimpleNamespace(tokenizer=range(300)))),
         ),
         stores=SimpleNamespace(paths=SimpleNamespace(root=tmp_path), reporter=SimpleNamespace(warn=said.append)),
     )

@@ -7,7 +7,7 @@ from prefect import flow
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_LEVEL, temporary_settings
 from support.answering import Scripted
 from support.listener import Listener
-from support.player import alone, environment, player
+from support.worker import alone, environment, worker
 
 from coevo.configs.bank.writer_model_config import PolicyWriterModelConfig
 from coevo.records.draws import extend, key
@@ -79,7 +79,7 @@ def test_outside_of_a_stage_nothing_is_counted(heard):
     assert heard == []
 
 
-@pytest.mark.parametrize("playing", [player, alone])
+@pytest.mark.parametrize("playing", [worker, alone])
 def test_episodes_and_turns_are_counted_while_they_are_played(heard, playing):
     attempts = [
         Attempt(task, 0, (), "rollout-0", 1, extend(key(3), task.id)) for task in environment().sample(4, key(5))

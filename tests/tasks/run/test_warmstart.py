@@ -5,8 +5,8 @@ import os
 import pytest
 from support.disk import no_room
 from support.listener import Listener
-from support.player import environment
 from support.policies import qwen
+from support.worker import environment
 
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make

@@ -4,8 +4,8 @@ from itertools import chain
 
 import pytest
 from support.batches import entry
-from support.player import CONFIG, environment, player
 from support.sessions import committed, opened
+from support.worker import CONFIG, environment, worker
 
 from coevo.configs.bank.retrieval_config import TfidfConfig
 from coevo.configs.load.load import load_recipe
@@ -27,13 +27,13 @@ def test_a_panel_is_played_with_its_own_bank():
 
 def completions(seed, revision):
     """Answers in a panel, turn by turn."""
-    episodes = play_panel(player(), environment().panel("seen-houses", 8), NOTHING, seed, revision)
+    episodes = play_panel(worker(), environment().panel("seen-houses", 8), NOTHING, seed, revision)
     return [[turn.completion for turn in episode.turns] for episode in episodes]
 
 
 def fresh_completions(seed, revision):
     """The same by an engine that has computed nothing before."""
-    player().engine.forget()
+    worker().engine.forget()
     return completions(seed, revision)
 
 

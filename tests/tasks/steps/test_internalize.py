@@ -4,8 +4,8 @@ import math
 
 import pytest
 from support.batches import entry
-from support.player import Keeping, expert_player
 from support.sessions import do, iterate, opened
+from support.worker import Keeping, expert_worker
 
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
@@ -26,17 +26,17 @@ def configured(*settings):
 
 
 def test_three_arms_on_the_same_tasks_and_draws_with_at_most_one_entry(tmp_path):
-    player = expert_player(Keeping)
-    with opened(tmp_path, configured(), played=player) as session:
+    worker = expert_worker(Keeping)
+    with opened(tmp_path, configured(), played=worker) as session:
         for _ in range(3):
             iterate(session)
         before = (dict(session.bank.stats), list(session.bank.entries), session.bank.version, list(session.recent))
-        evaluated, player.asked = evaluate(session), []
+        evaluated, worker.asked = evaluate(session), []
         first, again = internalize(session), internalize(session)
         assert (first.metrics, first.spent) == (again.metrics, again.spent)
         assert evaluate(session) == evaluated
         assert (dict(session.bank.stats), list(session.bank.entries), session.bank.version, session.recent) == before
-        top1, none, random = player.asked[:3]
+        top1, none, random = worker.asked[:3]
     assert [attempt.key for attempt in top1] == [a.key for a in none] == [a.key for a in random]
     assert {len(attempt.entries) for attempt in none} == {0}
     assert {len(attempt.entries) for attempt in random} == {1}
@@ -68,14 +68,14 @@ def test_fewer_than_two_pairs_have_no_gain():
 
 
 def test_an_empty_bank_is_not_measured(tmp_path):
-    with opened(tmp_path, configured(), played=expert_player(Keeping)) as session:
+    with opened(tmp_path, configured(), played=expert_worker(Keeping)) as session:
         found = internalize(session)
-        assert (found.metrics, found.spent, session.parts.player.asked) == ({}, {}, [])
+        assert (found.metrics, found.spent, session.parts.worker.asked) == ({}, {}, [])
 
 
 def test_it_is_due_every_k_revisions_and_at_the_end(tmp_path):
     config = configured("iterations=7", "lineage.every=2", "bank.every=2")
-    with opened(tmp_path, config, entries=[entry()], played=expert_player(Keeping)) as session:
+    with opened(tmp_path, config, entries=[entry()], played=expert_worker(Keeping)) as session:
         due = []
         for iteration in range(7):
             session.iteration, session.pending.revision = iteration, iteration // 2 + 1
@@ -85,25 +85,25 @@ def test_it_is_due_every_k_revisions_and_at_the_end(tmp_path):
 
 def test_gates_of_retrieval_do_not_apply(tmp_path):
     config = configured("bank.retrieval.warmup=100")
-    with opened(tmp_path, config, entries=[entry(scope="")], played=expert_player(Keeping)) as session:
+    with opened(tmp_path, config, entries=[entry(scope="")], played=expert_worker(Keeping)) as session:
         do(session, internalize)
-        assert any(attempt.entries for attempt in session.parts.player.asked[0])
+        assert any(attempt.entries for attempt in session.parts.worker.asked[0])
 
 
 def test_panels_that_do_not_read_the_bank_are_refused(tmp_path):
     config = configured("evaluation.panels=[no-bank]")
     with (
-        opened(tmp_path, config, played=expert_player(Keeping)) as session,
+        opened(tmp_path, config, played=expert_worker(Keeping)) as session,
         pytest.raises(CoevoError, match=r"no panel of evaluation\.panels reads: add one that does"),
     ):
         internalize(session)
 
 
 def test_panels_are_those_of_the_world_in_force(tmp_path):
-    config, expert = configured("env.drift=2", "iterations=100"), expert_player()
+    config, expert = configured("env.drift=2", "iterations=100"), expert_worker()
     env = make(config.env)
-    player = type(expert)(env, expert.context, expert.engine, expert.max_turns)
-    with opened(tmp_path, config, played=player) as session:
+    worker = type(expert)(env, expert.context, expert.engine, expert.max_turns)
+    with opened(tmp_path, config, played=worker) as session:
         session.iteration = 9
         (found,) = panels_of(session)
     assert found.hash == env.at(10).panel(PANEL, 48).hash != env.panel(PANEL, 48).hash

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 from support.entries import entry
-from support.player import ExpertPlayer, Keeping, expert_player
 from support.sessions import batch, opened
+from support.worker import ExpertWorker, Keeping, expert_worker
 
 from coevo.configs.load.load import load_recipe
 from coevo.memory.admission.admission import Trial
@@ -18,7 +18,7 @@ SMALL = ["warmstart=null", "rollout.tasks=2", "rollout.group_size=2", "evaluatio
 
 
 def test_trials_are_played_together_as_many_episodes_at_a_time_as_a_rollout_has(tmp_path):
-    keeping = expert_player(Keeping)
+    keeping = expert_worker(Keeping)
     with opened(tmp_path, load_recipe("homerules-experience-only", SMALL), played=keeping) as session:
         episodes = batch(session)
         session.recent.extend(episodes)
@@ -38,7 +38,7 @@ def test_trials_are_played_together_as_many_episodes_at_a_time_as_a_rollout_has(
     assert [bool(episode.turns[0].retrieved) for episode in flat[:6]] == [True] * 3 + [False] * 3
 
 
-class Losing(ExpertPlayer):
+class Losing(ExpertWorker):
     """Loses the replays of a task after the first."""
 
     def play(self, attempts):
@@ -47,7 +47,7 @@ class Losing(ExpertPlayer):
 
 
 def test_lost_replays_are_reported_and_too_many_stop_the_run(tmp_path):
-    losing, heard = expert_player(Losing), []
+    losing, heard = expert_worker(Losing), []
     with opened(tmp_path, load_recipe("homerules-experience-only", SMALL), played=losing) as session:
         session.stores.reporter.warn = heard.append
         source, *_ = session.recent = batch(session)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from statistics import fmean
 
 import pytest
-from support.player import expert_player
 from support.sessions import batch, do, iterate, opened, shaped
+from support.worker import expert_worker
 
 from coevo.configs.bank.bank_config import RetirementConfig
 from coevo.configs.load.load import load_recipe
@@ -31,7 +31,7 @@ USELESS = Entry(entry_id("", "all is well"), "all is well", "", "", "task", "", 
 
 def test_an_entry_without_effect_retires_and_keeps_its_history(tmp_path):
     config = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 64, replays: 16}"])
-    with opened(tmp_path, config, entries=[USELESS], played=expert_player()) as session:
+    with opened(tmp_path, config, entries=[USELESS], played=expert_worker()) as session:
         shaped(session, batch(session))
         decision = do(session, retire, Decision())
         assert [(e.id, e.retired) for e in decision.entries] == [(USELESS.id, 1)]
@@ -42,7 +42,7 @@ def test_an_entry_without_effect_retires_and_keeps_its_history(tmp_path):
 
 def test_a_bank_keeps_to_its_capacity(tmp_path):
     config = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 0, capacity: 5}"])
-    with opened(tmp_path, config, played=expert_player()) as session:
+    with opened(tmp_path, config, played=expert_worker()) as session:
         rows = [iterate(session) for _ in range(3)]
         stored = session.stores.bank.entries()
     assert all(row["bank/size"] <= 5 for row in rows)
@@ -54,14 +54,14 @@ def test_of_two_entries_that_say_the_same_one_stays(tmp_path):
     """Each can be missed alone; both cannot."""
     wide = [*SETTINGS, "rollout.tasks=32", "rollout.group_size=2", "bank.retirement={entries: 64, replays: 2}"]
     config = load_recipe("homerules-experience-only", wide)
-    with opened(tmp_path / "taught", config, played=expert_player()) as session:
+    with opened(tmp_path / "taught", config, played=expert_worker()) as session:
         for _ in range(2):
             iterate(session)
         useful = [each.candidates[0] for each in session.stores.bank.left_out() if each.verdict.difference > 0]
     useful = [replace(one, created=0, edited=0) for one in useful]
     pairs = [tuple(replace(one, id=f"{n:06d}{twin:06d}") for twin in range(2)) for n, one in enumerate(useful)]
     with opened(tmp_path / "twins", config, entries=[one for pair in pairs for one in pair],
-                played=expert_player()) as session:  # fmt: skip
+                played=expert_worker()) as session:  # fmt: skip
         shaped(session, batch(session))
         measured_before(session, session.bank.entries)
         gone = {entry.id for entry in do(session, retire, Decision()).entries}
@@ -145,7 +145,7 @@ def test_a_first_bad_draw_retires_no_entry():
 
 def test_each_measurement_is_kept_whether_the_entry_stays_or_retires(tmp_path):
     config = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 64, replays: 2}"])
-    with opened(tmp_path, config, entries=[USELESS], played=expert_player()) as session:
+    with opened(tmp_path, config, entries=[USELESS], played=expert_worker()) as session:
         measured_before(session, [USELESS])
         for _ in range(3):
             iterate(session)
@@ -168,7 +168,7 @@ def test_each_measurement_is_kept_whether_the_entry_stays_or_retires(tmp_path):
 def test_without_delta_entries_are_measured_and_none_retires(tmp_path):
     settings = "bank.retirement={entries: 64, replays: 2, delta: null}"
     with opened(tmp_path, load_recipe("homerules-experience-only", [*SETTINGS, settings]), [USELESS],
-                played=expert_player()) as session:  # fmt: skip
+                played=expert_worker()) as session:  # fmt: skip
         metrics = iterate(session)
         (found,) = session.stores.bank.left_out()
         assert session.stores.bank.operations() == []
@@ -182,7 +182,7 @@ def test_only_the_entry_is_left_out(tmp_path):
     """A true lesson beside a useless one: its credit is that of the replays, with common draws on both sides."""
     settings = "bank.retirement={entries: 64, replays: 2, delta: null}"
     config = load_recipe("homerules-experience-only", [*SETTINGS, settings])
-    with opened(tmp_path, config, entries=[USELESS], played=expert_player()) as session:
+    with opened(tmp_path, config, entries=[USELESS], played=expert_worker()) as session:
         for _ in range(2):
             iterate(session)
         shaped(session, batch(session))
@@ -202,7 +202,7 @@ def test_beyond_the_capacity_drawn_entries_retire_as_a_control(tmp_path):
     config = load_recipe("homerules-experience-only", [*SETTINGS, control])
 
     def retired(root):
-        with opened(root, config, played=expert_player()) as session:
+        with opened(root, config, played=expert_worker()) as session:
             sizes = [iterate(session)["bank/size"] for _ in range(3)]
             assert max(sizes) == 5
             return sorted((e.id, e.retired) for e in session.stores.bank.entries() if not e.active), session
@@ -216,7 +216,7 @@ def test_beyond_the_capacity_drawn_entries_retire_as_a_control(tmp_path):
 def test_an_entry_that_nobody_retrieves_retires_after_so_many_firings(tmp_path):
     config = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 0, unseen: 2}"])
     lost = rescoped(USELESS, "nowhere")
-    with opened(tmp_path, config, entries=[lost, USELESS], played=expert_player()) as session:
+    with opened(tmp_path, config, entries=[lost, USELESS], played=expert_worker()) as session:
         rows = [iterate(session) for _ in range(2)]
         assert session.bank.retirement_counters[USELESS.id].unseen == 0
         (gone,) = [entry for entry in session.stores.bank.entries() if not entry.active]
@@ -230,7 +230,7 @@ def test_every_retrieved_entry_is_judged_in_turn_also_after_a_resume(tmp_path):
         "homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 1, replays: 1, delta: -1}"]
     )
     for _ in range(3):
-        with opened(tmp_path, config, entries=lasting, played=expert_player()) as session:
+        with opened(tmp_path, config, entries=lasting, played=expert_worker()) as session:
             iterate(session)
     assert sorted(session.bank.retirement_counters[entry.id].waited for entry in lasting) == [0, 1, 2]
 
@@ -238,7 +238,7 @@ def test_every_retrieved_entry_is_judged_in_turn_also_after_a_resume(tmp_path):
 def test_an_entry_in_doubt_is_measured_again_before_its_turn_but_takes_half_of_the_places_at_most(tmp_path):
     lasting = [replace(USELESS, id=f"{n:012d}") for n in range(4)]
     config = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 2, replays: 1}"])
-    with opened(tmp_path, config, entries=lasting, played=expert_player()) as session:
+    with opened(tmp_path, config, entries=lasting, played=expert_worker()) as session:
         measured_before(session, lasting[:2])
         session.bank.retirement_counters = {
             each.id: RetirementCounter(each.id, waited=5 * (n > 1)) for n, each in enumerate(lasting)

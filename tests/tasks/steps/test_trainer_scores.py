@@ -40,7 +40,7 @@ def scored(tmp_path, episodes=EPISODES, **settings):
     paths = SimpleNamespace(scratch=tmp_path / "scratch")
     session = SimpleNamespace(
         config=SimpleNamespace(update=config, placement=None),
-        parts=SimpleNamespace(trainer=trainer, player=SimpleNamespace(engine=None)),
+        parts=SimpleNamespace(trainer=trainer, worker=SimpleNamespace(engine=None)),
         stores=SimpleNamespace(paths=paths),
     )
     return score(session, episodes), trainer

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from support.batches import entry, task, turn
 from support.kept import whole
-from support.player import expert_player
 from support.sessions import batch, do, iterate, opened, played, shaped
+from support.worker import expert_worker
 
 from coevo.configs.bank.retrieval_config import TfidfConfig
 from coevo.configs.load.load import load_recipe
@@ -39,7 +39,7 @@ def lesson(task, text):
 
 @pytest.fixture
 def session(tmp_path):
-    with opened(tmp_path, CONFIG, played=expert_player()) as session:
+    with opened(tmp_path, CONFIG, played=expert_worker()) as session:
         yield session
 
 
@@ -153,7 +153,7 @@ def test_an_episode_is_compared_with_its_own_half(session):
 
 def test_candidates_do_not_take_the_places_from_each_other(tmp_path):
     one = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retrieval.k=1", "bank.admission.revisit=1.0"])
-    with opened(tmp_path, one, played=expert_player()) as session:
+    with opened(tmp_path, one, played=expert_worker()) as session:
         first, *others = session.parts.env.sample(64, key(5))
         alike = [task for task in others if (task.kind, task.data["object"]) == (first.kind, first.data["object"])]
         other = next(task for task in alike if task.scope == first.scope)
@@ -169,7 +169,7 @@ def test_a_candidate_on_trial_has_no_counters(session):
 
 
 def test_candidates_are_tried_and_judged_without_another_episode(tmp_path):
-    with opened(tmp_path, CONFIG, played=expert_player()) as session:
+    with opened(tmp_path, CONFIG, played=expert_worker()) as session:
         rows = [iterate(session) for _ in range(3)]
         entries = list(session.bank.entries)
     assert [row["cost/episodes"] for row in rows] == [64.0] * 3
@@ -182,11 +182,11 @@ def test_candidates_are_tried_and_judged_without_another_episode(tmp_path):
 @pytest.mark.full
 def test_a_run_opened_again_in_the_middle_of_trials_is_bit_equal(tmp_path):
     config = load_recipe("homerules-experience-only", [*SETTINGS, "rollout.tasks=4", "rollout.group_size=4"])
-    with opened(tmp_path / "whole", config, played=expert_player()) as session:
+    with opened(tmp_path / "whole", config, played=expert_worker()) as session:
         for _ in range(3):
             iterate(session)
     for _ in range(3):
-        with opened(tmp_path / "parts", config, played=expert_player()) as session:
+        with opened(tmp_path / "parts", config, played=expert_worker()) as session:
             iterate(session)
     revisions = [[whole(tmp_path / place, "run", n) for n in range(4)] for place in ("whole", "parts")]
     assert revisions[0] == revisions[1]

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from support.player import environment
+from support.worker import environment
 
 from coevo.configs.load.load import load_recipe
 from coevo.configs.run_config import digest

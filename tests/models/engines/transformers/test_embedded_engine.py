@@ -102,21 +102,21 @@ def distinct(prompts):
 
 
 def test_later_turns_compute_what_no_prompt_had_before(policy):
-    player, asked = engine(policy), requests()
-    first = player.generate(asked)
+    worker, asked = engine(policy), requests()
+    first = worker.generate(asked)
     later = [
         replace(request, prompt_ids=(*request.prompt_ids[:5], 9, *range(6, 6 + row % 3)), key=key("later", row))
         for row, request in enumerate(asked)
     ]
     with widths(policy) as seen:
-        made = player.generate(later)
+        made = worker.generate(later)
     before, now = ([request.prompt_ids for request in turn] for turn in (asked, later))
     inner = {prompt[:end] for prompt in now for end in range(1, len(prompt))}
     new = inner - {prompt[:end] for prompt in before for end in range(1, len(prompt))}
     assert seen[0] == (1, len(new) + len(set(now)))
     for request, completion in zip(later, made, strict=True):
         assert completion.token_ids == reference(policy, request)[0]
-    for again, completion in zip(player.generate(asked), first, strict=True):
+    for again, completion in zip(worker.generate(asked), first, strict=True):
         assert again.token_ids == completion.token_ids
         assert again.logprobs == pytest.approx(completion.logprobs, abs=1e-5)
 
@@ -138,13 +138,13 @@ def test_more_tokens_than_a_row_or_a_forward_holds(policy, monkeypatch, forward)
 
 
 def test_what_no_prompt_goes_through_any_more_is_let_go(policy):
-    player, asked = engine(policy), requests()
-    player.generate(asked)
+    worker, asked = engine(policy), requests()
+    worker.generate(asked)
     few = asked[:2]
-    player.generate(few)
+    worker.generate(few)
     # Of all that the first call computed the second one went through a small part.
     with widths(policy) as seen:
-        made = player.generate(asked)
+        made = worker.generate(asked)
     kept = {prompt.prompt_ids[:end] for prompt in few for end in range(1, len(prompt.prompt_ids))}
     prompts = [request.prompt_ids for request in asked]
     assert seen[0] == (1, distinct(prompts) - len(kept))
@@ -155,12 +155,12 @@ def test_a_call_that_was_cut_off_leaves_nothing_half_computed(policy):
     def cut(*_):
         raise KeyboardInterrupt
 
-    player, asked = engine(policy), requests()
+    worker, asked = engine(policy), requests()
     hook = policy.model.get_input_embeddings().register_forward_pre_hook(cut)
     with pytest.raises(KeyboardInterrupt):
-        player.generate(asked)
+        worker.generate(asked)
     hook.remove()
-    assert player.generate(asked) == engine(policy).generate(asked)
+    assert worker.generate(asked) == engine(policy).generate(asked)
 
 
 def test_what_prompts_share_is_computed_once_and_answered_by_each_row(policy):
@@ -197,10 +197,10 @@ def test_no_more_rows_than_configured(policy):
 def test_new_weights_are_used_and_old_prompts_forgotten(tmp_path):
     newer = qwen(5, init_std=0.3)
     save(newer, tmp_path / "newer")
-    player, asked = engine(qwen(4, init_std=0.3)), requests()
-    before = player.generate(asked)
-    player.load(tmp_path / "newer")
-    after = player.generate(asked)
+    worker, asked = engine(qwen(4, init_std=0.3)), requests()
+    before = worker.generate(asked)
+    worker.load(tmp_path / "newer")
+    after = worker.generate(asked)
     assert after == engine(newer).generate(asked)
     assert after != before
 
@@ -208,11 +208,11 @@ def test_new_weights_are_used_and_old_prompts_forgotten(tmp_path):
 def test_what_is_forgotten_leaves_no_trace(policy):
     asked = requests()
     later = [request for request in asked if request.group == asked[0].group]
-    player = engine(policy)
-    player.generate(asked)
-    player.forget()
+    worker = engine(policy)
+    worker.generate(asked)
+    worker.forget()
     # Bit for bit: the prompts were computed beside others before, and are computed alone now.
-    assert player.generate(later) == engine(policy).generate(later)
+    assert worker.generate(later) == engine(policy).generate(later)
 
 
 def test_prompts_of_one_token_and_no_request(policy):

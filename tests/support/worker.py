@@ -1,16 +1,16 @@
-"""Players of the embedded environment: a real, untrained policy, and its expert."""
+"""Rollout workers of the embedded environment: a real, untrained policy, and its expert."""
 
 from functools import cache
 from threading import Lock
 
-from benchmarks.learning.scripted import ExpertPlayer
+from benchmarks.learning.scripted import ExpertWorker
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import build
 from coevo.records.draws import key
-from coevo.tasks.play.play import Player
-from coevo.tasks.run.assemble import player_of
+from coevo.tasks.play.play import RolloutWorker
+from coevo.tasks.run.assemble import worker_of
 
 CONFIG = load_recipe("homerules-coevo-rl")
 
@@ -21,14 +21,14 @@ def environment():
 
 
 @cache
-def player():
-    """An untrained player: what it writes is noise, but always the same noise for the same key."""
+def worker():
+    """An untrained rollout worker: what it writes is noise, but always the same noise for the same key."""
     policy = build(CONFIG.policy, (*environment().vocabulary, *CONTEXT_WORDS), key(1))
-    return player_of(CONFIG, environment(), policy)
+    return worker_of(CONFIG, environment(), policy)
 
 
 class Shared:
-    """The engine of a player for several threads, which servers are by themselves."""
+    """The engine of a rollout worker for several threads, which servers are by themselves."""
 
     def __init__(self, engine):
         self.engine, self.lock = engine, Lock()
@@ -41,17 +41,17 @@ class Shared:
             return self.engine.generate(requests)
 
 
-def alone(env=None, max_turns=CONFIG.rollout.max_turns, kind=Player, context=None):
-    """The untrained player at the pace of episodes."""
-    real = player()
+def alone(env=None, max_turns=CONFIG.rollout.max_turns, kind=RolloutWorker, context=None):
+    """The untrained rollout worker at the pace of episodes."""
+    real = worker()
     return kind(env or environment(), context or real.context, Shared(real.engine), max_turns, alone=True)
 
 
-def expert_player(kind=ExpertPlayer):
-    return kind(environment(), player().context, player().engine, CONFIG.rollout.max_turns)
+def expert_worker(kind=ExpertWorker):
+    return kind(environment(), worker().context, worker().engine, CONFIG.rollout.max_turns)
 
 
-class Keeping(ExpertPlayer):
+class Keeping(ExpertWorker):
     """The expert, which remembers what it was asked to play and what it has played, call by call."""
 
     def __init__(self, *parts):

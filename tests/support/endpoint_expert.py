@@ -1,4 +1,4 @@
-"""A player of HomeRules behind an endpoint: the expert, which knows the messages; it fails as often as a test wants.
+"""The expert of HomeRules behind an endpoint: it knows the messages, and fails as often as a test wants.
 
 An answer depends on messages and seed alone, a failure on the number of the request.
 """
@@ -41,7 +41,7 @@ def tokens(body, text=None):
 
 
 @dataclass
-class PlayerEndpoint:
+class ExpertEndpoint:
     """``behave`` of ``completions``, with shares of its failures.
 
     Attributes:
