@@ -15,6 +15,7 @@ def up(
     nodes: Annotated[int, typer.Option(min=1, max=64, help="Number of nodes, all on this machine.")] = 1,
     cpus: Annotated[int | None, typer.Option(min=1, max=1024, help="Cores that each offers; all by default.")] = None,
     seconds: Annotated[float, typer.Option(min=1, max=3600, help="Limit of a start; each has two attempts.")] = 60.0,
+    as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Start the workspace's cluster, or the nodes that it lacks.
@@ -29,11 +30,16 @@ def up(
     root = workspace_at(workspace).root
     running = cluster_up(root, nodes, cpus, seconds)
     many = "1 node" if len(running) == 1 else f"{len(running)} nodes"
-    output.line(f"The Ray cluster at 127.0.0.1:{running[0].port} has {many}. Stop it with: coevo cluster down")
+    address = f"127.0.0.1:{running[0].port}"
+    output.result(
+        as_json,
+        {"address": address, "nodes": [node.name for node in running]},
+        f"The Ray cluster at {address} has {many}. Stop it with: coevo cluster down",
+    )
 
 
 @app.command()
-def down(workspace: WorkspaceOption = None) -> None:
+def down(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Stop the workspace's cluster; runs that use it end.
 
     Example: coevo cluster down
@@ -42,7 +48,8 @@ def down(workspace: WorkspaceOption = None) -> None:
 
     root = workspace_at(workspace).root
     stopped = cluster_down(root) if root.is_dir() else []
-    output.line(f"Stopped {len(stopped)} of its nodes." if stopped else f"No Ray cluster of {root} was running.")
+    said = f"Stopped {len(stopped)} of its nodes." if stopped else f"No Ray cluster of {root} was running."
+    output.result(as_json, {"stopped": len(stopped)}, said)
 
 
 @app.command()

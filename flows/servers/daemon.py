@@ -62,7 +62,8 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
             except (OSError, ServerError):
                 server.stop()
                 raise
-            if wait_ready(server.answers, server.runs, STARTUP):
+            # Another server can answer on the port of one that has ended.
+            if wait_ready(server.answers, server.runs, STARTUP) and server.runs():
                 return server
             server.stop()
             raise ServerError(f"the {name} server did not start on port {server.port}: see {log}, then try again")

@@ -9,7 +9,7 @@ from pydantic.dataclasses import dataclass
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.processes import answers, end_group
 
-NO_HTTP = "/"
+NO_HTTP = ""
 """Health path of a server that speaks no HTTP: it answers while it runs."""
 
 
@@ -26,7 +26,7 @@ class Server:
         pid: id of its process, the leader of its process group.
         started: start time of the process, in seconds since 1970, since process ids are reused.
         port: port on 127.0.0.1.
-        health: path that answers 200.
+        health: path that answers 200; empty for a server that speaks no HTTP.
         workspace: path of its workspace; empty until it is recorded.
         folder: inode of that directory, which a moved one keeps; 0 until it is recorded.
     """
@@ -35,7 +35,7 @@ class Server:
     pid: Annotated[int, Field(gt=1)]
     started: Annotated[float, Field(allow_inf_nan=False)]
     port: Annotated[int, Field(ge=1, le=65535)]
-    health: Annotated[str, Field(pattern=r"^/[\w/.-]*$")]
+    health: Annotated[str, Field(pattern=r"^(/[\w/.-]*)?$")]
     workspace: str = ""
     folder: Annotated[int, Field(ge=0)] = 0
 

@@ -3,9 +3,9 @@
 import re
 import shlex
 
-import click
 import pytest
 from support.guide_files import DOCS
+from typer.core import TyperGroup
 
 from coevo.flows.cli import app
 from coevo.flows.sample.open_sample import unpack
@@ -47,7 +47,7 @@ def test_a_question_is_answered_by_its_command(row, workspace, tmp_path, monkeyp
 def test_what_plays_is_a_command_with_these_options(row):
     words = shlex.split(row["command"])
     command = app._program()
-    while isinstance(command, click.Group):
+    while isinstance(command, TyperGroup):
         command = command.commands[words.pop(0)]
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known

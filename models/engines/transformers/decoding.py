@@ -293,23 +293,36 @@ class Sampler:
         return torch.minimum(sums[rows, tokens] - points, points - low) <= doubt
 
     def _wavering(self, logits: torch.Tensor) -> torch.Tensor:
-        """Probability, (rows,), of tokens at the edge of what the filters keep."""
-        scaled = logits.double() / self._temperature
-        probabilities, near = scaled.softmax(-1), ROUNDING / min(1.0, self._temperature)
+        """Probability, (rows,), of tokens at the edge of what the filters keep, among those that are kept."""
+        scaled, near = logits.double() / self._temperature, ROUNDING / min(1.0, self._temperature)
         found = torch.zeros(len(logits), dtype=torch.float64)
         if 0 < self._top_k < logits.shape[-1]:
             last, next_one = scaled.topk(self._top_k + 1).values[:, -2:].unbind(-1)
-            edge = (scaled - last[:, None]).abs() <= near
-            found += (probabilities * edge).sum(-1) * (last - next_one <= near)
+            kept = scaled.masked_fill(scaled < last[:, None], -torch.inf)
+            found += _swapped(scaled, last, next_one, near)
+            scaled = kept
         if self._top_p < 1:
-            ordered = probabilities.sort(-1).values
-            found += (ordered * ((ordered.cumsum(-1) - (1 - self._top_p)).abs() <= near)).sum(-1)
+            # The nucleus is that of the tokens above: one more or less of them moves its edge.
+            ordered = scaled.sort(-1).values
+            shares, beyond = ordered.softmax(-1), 1 - self._top_p
+            sums = shares.cumsum(-1)
+            moved = (shares * ((sums - beyond).abs() <= near + found[:, None])).sum(-1)
+            first = (sums <= beyond).sum(-1, keepdim=True).clamp(1, sums.shape[-1] - 1)
+            last, next_one = ordered.gather(-1, first)[:, 0], ordered.gather(-1, first - 1)[:, 0]
+            found = (found + moved) / self._top_p + _swapped(scaled, last, next_one, near)
         return found
 
     def _distribution(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits that the filters keep, and cumulative probabilities, both (rows, vocabulary) in float64."""
         kept = self._filters(None, logits.double() / self._temperature)
         return kept, kept.softmax(-1).cumsum(-1)
+
+
+def _swapped(scaled: torch.Tensor, last: torch.Tensor, next_one: torch.Tensor, near: float) -> torch.Tensor:
+    """Probability, (rows,), of tokens as good as the last that is kept, if the next one is, too; among those kept."""
+    kept = scaled.masked_fill(scaled < last[:, None], -torch.inf).logsumexp(-1, keepdim=True)
+    edge = (scaled - last[:, None]).abs() <= near
+    return ((scaled - kept).exp() * edge).sum(-1) * (last - next_one <= near)
 
 
 def _drawn(sums: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:

@@ -59,7 +59,7 @@ def test_a_model_goes_with_the_table_of_a_paper(refused):
     assert "--model goes with a paper's table" in said
     assert "retroagent-table-1-minesweeper" in said
     unfit = refused("ablate", "retroagent-table-1-minesweeper", "--model", "scratch", "--dry-run")
-    assert "bank.writer.told: no such key of quote-reflection" in unfit
+    assert "bank.writer.reveal_outcome: no such key of quote-reflection" in unfit
 
 
 def test_a_study_is_decided_as_its_file_has_it(refused, tmp_path):

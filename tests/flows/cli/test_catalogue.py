@@ -50,7 +50,7 @@ def test_a_method_is_shown_as_it_resolves(coevo):
         "references": "-",
         "utility": "-",
         "writer": "quote-contrast",
-        "admission": "replay per=entry replays=64 confidence=0.95",
+        "admission": "replay",
         "evidence": "replay",
         "retirement": "-",
         "schedule": "joint, bank every 20",

@@ -10,7 +10,9 @@ RECIPE, VLLM = "homerules-coevo-rl", "rollout.engine.type=vllm"
 
 
 def test_the_embedded_engine_is_always_there(monkeypatch):
-    monkeypatch.setattr("coevo.tasks.run.assemble.check_there", lambda *_: pytest.fail("a server was looked for"))
+    monkeypatch.setattr(
+        "coevo.models.engines.vllm.vllm_engine.check_there", lambda *_: pytest.fail("a server was looked for")
+    )
     check_engine(load_recipe(RECIPE))
 
 

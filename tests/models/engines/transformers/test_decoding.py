@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.policies import llama, qwen, qwen2
 from transformers import DynamicCache, MistralConfig, MistralForCausalLM
@@ -210,6 +210,7 @@ def test_impossible_tokens_are_never_drawn():
     st.integers(0, 10**6),
     st.sampled_from([{}, {"top_k": 5}, {"top_p": 0.8}, {"top_k": 40, "top_p": 0.95}, {"temperature": 0.2}]),
 )
+@example(105468, {"top_k": 40, "top_p": 0.95})
 def test_each_draw_that_rounding_changes_is_found(seed, config):
     rng, sampler = np.random.default_rng(seed), Sampler(SamplingConfig(**config))
     logits = torch.tensor(rng.normal(0, rng.choice([0.1, 2.0]), (4, 300)), dtype=torch.float32)
