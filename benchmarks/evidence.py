@@ -116,7 +116,7 @@ def _halves(name: str, found: Mapping[str, KeptDocument]) -> Iterator[str]:
     gained = rows[PANELS[0], "gain", "policy-only"].mean
     if start["joint"] is not None and gained is not None:
         yield (
-            f"On `{PANELS[0]}` all start at {_number(start['joint'])}; the policy alone gained {gained:+.3f} of the "
+            f"On `{PANELS[0]}` all start at {number(start['joint'])}; the policy alone gained {gained:+.3f} of the "
             f"{1 - (start['policy-only'] or 0):.3f} that there is to learn."
         )
 
@@ -136,7 +136,7 @@ def _findings(found: Mapping[str, KeptDocument]) -> Iterator[str]:
             if row.verdict is not None:
                 own = row.expected is not None and row.expected.startswith(("below", "above"))
                 against = row.expected if own else f"{result.study.base.name} {_mean(base[row.metric, row.over])}"
-                value = f"{_number(row.mean)} {_interval(row.low, row.high)}" if own else _difference(row)
+                value = f"{number(row.mean)} {_interval(row.low, row.high)}" if own else _difference(row)
                 metric = f"{row.metric}, {row.over}"
                 yield (
                     f"| `{name}` | {metric} | {row.arm} {_mean(row)} | {against} | {value} | {_strong(row.verdict)} | "
@@ -194,12 +194,13 @@ def _strong(verdict: str) -> str:
     return f"**{verdict}**" if verdict in (REVERSED, UNDECIDED) else verdict
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}".replace("0.", ".", 1)
+def number(value: float | None) -> str:
+    """A value as tables show it: three decimals, and no leading nought."""
+    return "–" if value is None else re.sub(r"^(-?)0\.", r"\1.", f"{value:.3f}")
 
 
 def _mean(row: ArmRow) -> str:
-    return _number(row.mean)
+    return number(row.mean)
 
 
 def _difference(row: ArmRow, sign: int = 1) -> str:

@@ -2,11 +2,10 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from coevo.lineage.git import Git
@@ -60,15 +59,17 @@ def at_remote(
         lock = RemoteLock(store, name, purpose)
         lock.await_lost() if if_lost else lock.take(take_over)
     try:
-        _fetch(workspace, name, store, new)
-        with _Sender(workspace, name, store, lock).sending():
-            yield
+        sender = _Sender(workspace, name, store, lock)
+        with sender.renewing():  # also while much is fetched or sent
+            _fetch(workspace, name, store, new)
+            with sender.sending():
+                yield
     finally:
         lock.release()
 
 
 class _Sender:
-    """Thread that renews the lock and sends revisions."""
+    """Two threads: one renews the lock, one sends revisions, which can take long."""
 
     def __init__(self, workspace: Workspace, run: str, store: "Store", lock: "RemoteLock") -> None:
         self._workspace = workspace
@@ -77,13 +78,17 @@ class _Sender:
         self._lock = lock
         self._sent = ""
         self._ended = threading.Event()
+        self._released = threading.Event()
         self._overtaken = False
 
     @contextmanager
-    def sending(self) -> Iterator[None]:
-        """Renew and send within, and once more at the end, however it ends."""
-        thread = threading.Thread(target=copy_context().run, args=(self._work,), name="remote", daemon=True)
-        thread.start()
+    def renewing(self) -> Iterator[None]:
+        """Renew the lock within; a process that another one overtakes is interrupted.
+
+        Raises:
+            CoevoError: another process has taken the lock.
+        """
+        thread = _thread(self._renew, "remote lock")
         try:
             yield
         except KeyboardInterrupt:
@@ -91,27 +96,43 @@ class _Sender:
                 raise self._refusal() from None
             raise
         finally:
+            self._released.set()
+            thread.join()
+        if self._overtaken:  # the interrupt was ignored
+            raise self._refusal()
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Send revisions within, and once more at the end, however it ends."""
+        thread = _thread(self._work, "remote")
+        try:
+            yield
+        finally:
             self._ended.set()
             thread.join()
             if not self._overtaken:
                 self._send()
 
-    def _work(self) -> None:
+    def _renew(self) -> None:
         from coevo.lineage.remote.remote_lock import RENEWAL_S
         from coevo.lineage.remote.remote_store import Overtaken
 
-        renewed = monotonic()
-        while not self._ended.wait(POLL_INTERVAL_S):
+        while not self._released.wait(RENEWAL_S):
             try:
-                if monotonic() - renewed > RENEWAL_S:
-                    self._lock.renew()
-                    renewed = monotonic()
-                self._send()
+                self._lock.renew()
             except Overtaken:
                 self._overtaken = True
                 reporter().warn(str(self._refusal()))
-                signal.raise_signal(signal.SIGINT)
+                # Raised here, it would not wake the main thread where that waits.
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
                 return
+            except (CoevoError, OSError) as error:  # tried again
+                reporter().warn(f"{self._store.label}: {error}")
+
+    def _work(self) -> None:
+        while not self._ended.wait(POLL_INTERVAL_S) and not self._overtaken:
+            try:
+                self._send()
             except (CoevoError, OSError) as error:  # tried again
                 reporter().warn(f"{self._store.label}: {error}")
 
@@ -130,6 +151,13 @@ class _Sender:
             f"run {self._run!r} at {self._store.label} was taken over by another process ({self._lock.owner()}): what "
             "was sent before is safe; the revisions of this workspace that were not are of no use any more"
         )
+
+
+def _thread(work: Callable[[], None], name: str) -> threading.Thread:
+    """A thread that has begun, in the context of its caller."""
+    thread = threading.Thread(target=copy_context().run, args=(work,), name=name, daemon=True)
+    thread.start()
+    return thread
 
 
 def _fetch(workspace: Workspace, run: str, store: "Store", new: bool) -> None:

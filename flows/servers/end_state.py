@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.events import EventTrigger
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import AutomationCore, Posture
+from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelled, Completed
 
 from coevo.envs.registry import find
@@ -111,7 +113,12 @@ def _ensured(wanted: AutomationCore) -> UUID:
             if known.description != wanted.description:
                 client.update_automation(known.id, wanted)
             return known.id
-        return client.create_automation(wanted)
+        client.create_automation(wanted)
+        kept, *others = sorted(client.read_automations_by_name(wanted.name), key=lambda each: str(each.id))
+        for other in others:  # of a worker that started at the same moment and keeps the same one
+            with suppress(ObjectNotFound):
+                client.delete_automation(other.id)
+        return kept.id
 
 
 def _automation(name: str, silence: timedelta) -> AutomationCore:

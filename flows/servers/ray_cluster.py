@@ -105,11 +105,11 @@ def _name(number: int) -> str:
 
 def _recorded(workspace: Path, name: str, started: Raylet) -> Server:
     pid = started.process.pid
-    server = Server(name, pid, psutil.Process(pid).create_time(), started.port, NO_HTTP)
     try:
+        server = Server(name, pid, psutil.Process(pid).create_time(), started.port, NO_HTTP)
         with records_lock(workspace):
             write_records(workspace, read_records(workspace) | {name: server})
-    except (OSError, CoevoError):
+    except BaseException:
         started.process.stop()
         raise
     return server

@@ -33,8 +33,8 @@ from coevo.utilities.errors import CoevoError
 from coevo.utilities.system_faults import fault
 
 PURPOSE = "a scheduled session"
-GOAL = "coevo.goal"
-"""Label of a flow run with the last iteration of its session."""
+BEGINNING = ("coevo.goal", "coevo.revision", "coevo.iteration")
+"""Labels of a flow run: last iteration of the run in its session, and where the session first began."""
 MAX_BEGINNINGS = 5
 """Most times that a session of a shared pool begins."""
 
@@ -206,21 +206,21 @@ def play(workspace: Workspace, paths: RunPaths, reporter: Log, iterations: int, 
     before = head_of(workspace, paths)
     if before is not None and waits(before):
         return Account(paths.name, history_of(workspace, paths), before.revision)
-    goal = settled_goal(goal_of(0 if before is None else before.iteration, paths.read_config().iterations, iterations))
+    revision, played = (0, 0) if before is None else (before.revision, before.iteration)
     config = paths.read_config()
+    goal, first, done = settled(goal_of(played, config.iterations, iterations), revision, played)
     check_unchanged(config, before, paths.name, accept=False, weights=digests(config, workspace.root))
     lengthen(paths, goal)
     with reporting_to(reporter):
         reached = coevolve.with_options(flow_run_name=paths.name)(
             paths.name,
             str(workspace.root),
-            iterations,
+            max(0, iterations - (played - done)),
             max_hours,
             unattended=True,
             settings=config.model_dump(mode="json"),
         )
-    start = 0 if before is None else before.revision
-    return Account(paths.name, history_of(workspace, paths), start, reached)
+    return Account(paths.name, history_of(workspace, paths), first, reached)
 
 
 def goal_of(done: int, goal: int, iterations: int) -> int:
@@ -228,19 +228,22 @@ def goal_of(done: int, goal: int, iterations: int) -> int:
     return goal if done < goal else done + iterations
 
 
-def settled_goal(goal: int) -> int:
-    """Last iteration of this session: that of its first beginning, if another worker begins it again.
+def settled(goal: int, revision: int, iteration: int) -> tuple[int, int, int]:
+    """The run's last iteration in this session, and the revision and iteration at which the session began.
 
-    So a session whose worker died after its last revision plays no more than it was to play. Prefect keeps the number.
+    They are those of its first beginning, if another worker begins it again: it plays no more than it was to play, and
+    is compared with what was before it. Prefect keeps them.
     """
+    found = (goal, revision, iteration)
     if runtime.flow_run.id is None:
-        return goal
+        return found
     with get_client(sync_client=True) as client:
-        known = client.read_flow_run(UUID(runtime.flow_run.id)).labels.get(GOAL)
-        if isinstance(known, int):
-            return known
-        client.update_flow_run_labels(UUID(runtime.flow_run.id), {GOAL: goal})
-    return goal
+        labels = client.read_flow_run(UUID(runtime.flow_run.id)).labels
+        known = [each for name in BEGINNING if isinstance(each := labels.get(name), int)]
+        if len(known) == len(BEGINNING):  # another machine may lack what was not sent
+            return known[0], min(known[1], revision), min(known[2], iteration)
+        client.update_flow_run_labels(UUID(runtime.flow_run.id), dict(zip(BEGINNING, found, strict=True)))
+    return found
 
 
 def guard(workspace: Workspace, account: Account, most: float | None) -> Account:

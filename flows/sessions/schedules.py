@@ -78,7 +78,7 @@ def add(workspace: Workspace, run: str, schedule: Schedule) -> StoredSchedule:
     """
     with _client(workspace) as client:
         _check(schedule)
-        _find(workspace, run, client)
+        _check_remote(_find(workspace, run, client), run, schedule.parameters.get("remote"))
         _ensure_pool(client, schedule.pool)
         _deploy(run, schedule)
         return _planned_soon(workspace, run, client)
@@ -104,14 +104,17 @@ def _submitted(workspace: Workspace, run: str, iterations: int, pool: str, clien
     from prefect.client.schemas.filters import FlowRunFilterState, FlowRunFilterStateType
     from prefect.client.schemas.objects import TERMINAL_STATES
 
-    if _find(workspace, run, client) is None:
+    open_states = FlowRunFilterState(type=FlowRunFilterStateType(not_any_=list(TERMINAL_STATES)))
+    found = _find(workspace, run, client)
+    _check_remote(found, run, None)
+    if found is not None and client.read_flow_runs(flow_run_filter=_filter(found, open_states), limit=1):
+        return False
+    if found is not None and found.schedules and found.work_pool_name != pool:
+        raise CoevoError(f"run {run!r} has a schedule on the pool {found.work_pool_name}: remove it, or name that pool")
+    if found is None or not found.schedules:
         terms = {"run": run, "workspace": str(workspace.root), "iterations": iterations}
         _deploy(run, Schedule("", "UTC", terms, pool))
-    deployment = _mine(workspace, run, client)
-    open_states = FlowRunFilterState(type=FlowRunFilterStateType(not_any_=list(TERMINAL_STATES)))
-    if client.read_flow_runs(flow_run_filter=_filter(deployment, open_states), limit=1):
-        return False
-    client.create_flow_run_from_deployment(deployment.id)
+    client.create_flow_run_from_deployment(_mine(workspace, run, client).id)
     return True
 
 
@@ -123,11 +126,12 @@ def prepare_server(workspace: Workspace, pool: str = POOL) -> None:
     with _client(workspace) as client:
         _ensure_pool(client, pool)
         from coevo.flows.servers.end_state import ensure_crash_detection, ensure_second_beginning
-        from coevo.flows.servers.stale import mark_dead_sessions
+        from coevo.flows.servers.stale import mark_dead_sessions, mark_unbegun_sessions
 
         ensure_crash_detection()
         ensure_second_beginning()
-        mark_dead_sessions(workspace)
+        # Workers of a shared pool may play sessions now; heartbeats tell which of these are dead.
+        (mark_dead_sessions if pool == POOL else mark_unbegun_sessions)(workspace)
 
 
 def planned(workspace: Workspace) -> list[StoredSchedule]:
@@ -256,6 +260,13 @@ def _find(workspace: Workspace, run: str, client: "SyncPrefectClient") -> "Deplo
         owner = found.parameters.get("workspace")
         raise CoevoError(f"this server has a schedule of a run {run!r} in {owner}: give this run another name")
     return found
+
+
+def _check_remote(found: "DeploymentResponse | None", run: str, remote: str | None) -> None:
+    """Refuse to replace the schedule of another run of this name, which is shared at another address."""
+    known = None if found is None else found.parameters.get("remote")
+    if known is not None and known != remote:
+        raise CoevoError(f"this server has a schedule of a run {run!r} at {known}: give this run another name")
 
 
 def _is_of(deployment: "DeploymentResponse", workspace: Workspace) -> bool:

@@ -67,11 +67,13 @@ def ablate(
         for number, each in enumerate(runs, start=1):
             if each.name in known:
                 continue
+            partner = known.get(each.partner or "")
+            _check_clock(each, partner, opened)
             shown.print(f"run {number} of {len(runs)}: {each.name}", soft_wrap=True)
-            code = play(opened, each, RunOptions(quiet=quiet, brief=True, alone=alone), known.get(each.partner or ""))
+            code = play(opened, each, RunOptions(quiet=quiet, brief=True, alone=alone), partner)
             if code:
                 return code
-            found = outcome(described, each, opened, known.get(each.partner or ""))
+            found = outcome(described, each, opened, partner)
             if found is not None:
                 known[each.name] = found
                 if kept is not None:
@@ -82,6 +84,18 @@ def ablate(
             if number % len(described.arms) == 0:
                 publish(opened, compared(described, list(known.values())), runs)
     return 0
+
+
+def _check_clock(each: StudyRun, partner: Outcome | None, workspace: Workspace) -> None:
+    """Refuse a run that takes as many seconds as one of another workspace, maybe on a machine of another speed."""
+    matches = each.arm.matches
+    if matches is None or matches.by != "seconds" or partner is None:
+        return
+    if not workspace.run(partner.run).created.is_file():
+        raise CoevoError(
+            f"{each.name} takes as many seconds as {partner.run}, which another workspace played: play the arms of a "
+            "seed in one workspace"
+        )
 
 
 def play(workspace: Workspace, each: StudyRun, how: RunOptions, partner: Outcome | None = None) -> int:

@@ -120,7 +120,7 @@ class KeptStudy:
         changes, seen = list(_changes(frozen, design)), len(self.document["runs"])
         if changes and not seen:
             self.document["frozen"] = asdict(design)
-        elif frozen.arms != design.arms or self._has_other_metrics():
+        elif frozen.arms != design.arms or self._has_other_metrics() or design.seeds < frozen.seeds:
             self._open(design, f"replaced at {_at(design)}, after {seen} runs: {'; '.join(changes)}")
         elif changes:
             self.document["notes"] += [f"after {seen} runs had been seen, at {_at(design)}: {each}" for each in changes]

@@ -177,13 +177,16 @@ def _beyond(text: str, values: Sequence[float], bound: float, sign: int) -> Test
 
 
 def _equal(gains: Sequence[float], within: float) -> TestedClaim:
-    """The claim that a mean lies between two bounds: each of the two is passed (two one-sided tests)."""
+    """The claim that a mean lies between two bounds: each of the two is passed (two one-sided tests).
+
+    The bound that is nearer decides: inside, whether both are passed; outside, whether the mean is beyond one.
+    """
     text = f"within {within:g}"
     if len(gains) < 2:
         return TestedClaim(text, 1.0, False)
     chances = [chance_beyond(gains, bound) for bound in (-within, within)]
     is_inside = abs(fmean(gains)) < within
-    return TestedClaim(text, max(chances) if is_inside else min(chances), is_inside)
+    return TestedClaim(text, max(chances), is_inside)
 
 
 def _values(found: Sequence[Outcome], study: StudyConfig, metric: MetricConfig) -> dict[str, dict[int, float]]:

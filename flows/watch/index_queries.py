@@ -107,6 +107,10 @@ class IndexReader:
         """Parts of revisions that could not be read."""
         return self._rows("SELECT * FROM faults ORDER BY revision, part")
 
+    def lacks_bank(self) -> bool:
+        """True if the bank of this revision could not be read: its rows are those of the last one that could."""
+        return any((row["revision"], row["part"]) == (self.revision, "bank") for row in self.faults())
+
     def curve(self) -> list[IndexRow]:
         """Success, bank and series of the revisions that led to the last one, pooled into few points.
 
@@ -184,11 +188,11 @@ class IndexReader:
         rows = self._rows("SELECT since, until, content FROM bank WHERE id = ? ORDER BY since", (entry,))
         return [{"since": row["since"], "until": row["until"], **json.loads(row["content"])} for row in rows]
 
-    def texts(self, entries: Sequence[str]) -> dict[str, IndexRow]:
-        """Entries by id as they stood at the revision before this one, or as they were last."""
+    def texts(self, entries: Sequence[str], training: bool) -> dict[str, IndexRow]:
+        """Entries by id as prompts had them: training comes before the bank of its revision changes, panels after."""
         found = {}
         for entry in entries:
-            spans = [span for span in self.spans(entry) if span["since"] <= self.revision]
+            spans = [span for span in self.spans(entry) if span["since"] <= self.revision - training]
             if spans:
                 found[entry] = spans[-1]
         return found

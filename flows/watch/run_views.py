@@ -118,6 +118,7 @@ def bank(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValues:
         "page": page,
         "pages": -(-found.total // PAGE_ROWS),
         "has_bank": reader.manifest().state["config"]["bank"] is not None,
+        "unknown": reader.lacks_bank(),
     }
 
 
@@ -134,6 +135,7 @@ def lesson(run: WatchedRun, reader: IndexReader, query: PageQuery, name: str) ->
     made = reader.manifest(min(entry.created, reader.last))
     page = {
         "entry": now,
+        "unknown": reader.lacks_bank(),
         "active": active and known[-1]["since"] <= reader.revision,
         "spans": spans,
         "life": life,
@@ -214,13 +216,13 @@ def group(run: WatchedRun, reader: IndexReader, query: PageQuery, task: str) -> 
 def episode(run: WatchedRun, reader: IndexReader, query: PageQuery, kind: str, position: int) -> PageValues:
     """One episode, turn by turn, with its prompts."""
     training = kind == TRAINING
-    row = reader.episode(training, position) if kind in (TRAINING, HELD_OUT) else None
+    row = reader.episode(training, position) if kind in (TRAINING, HELD_OUT) and position < 1 << 31 else None
     if row is None:
         raise CoevoError(f"{run.name}@{reader.revision} keeps no {kind} episode {position}")
     found = run.episodes(reader.manifest(), training, [row["id"]])
     played, panel, reason, use = found[row["id"]]
     decode = run.decoder()
-    texts = reader.texts(sorted({entry for turn in played.turns for entry in turn.retrieved}))
+    texts = reader.texts(sorted({entry for turn in played.turns for entry in turn.retrieved}), training)
     turns = [
         told | {"prompt": decode(turn.prompt_ids), "finished": turn.completion.finished}
         for told, turn in zip(turn_rows(played), played.turns, strict=True)

@@ -115,7 +115,7 @@ class WatchSite:
         rows = []
         for paths in self.workspace.directories():
             run = WatchedRun(self.workspace, paths.name)
-            rows.append((paths.name, str(run.standing(_head(run)).status)))
+            rows.append((paths.name, str(run.standing(run.committed()).status)))
         return self.page(request, "runs.html", {"runs": rows})
 
     def home(self, request: Request) -> Response:

@@ -131,6 +131,16 @@ class WatchedRun:
             said = "the index of the run is being built" if begun else f"{self.name} has no revision yet"
             raise NotIndexedError(self.fault or said) from error
 
+    def committed(self) -> Manifest | None:
+        """Last revision of the lineage itself, which the index may not have yet; None where it cannot be read."""
+        try:
+            if not self.paths.lineage.exists():
+                return None
+            with Lineage.open(self.paths.lineage, self.workspace.cache) as lineage:
+                return lineage.history.head()
+        except DAMAGE:
+            return None
+
     def standing(self, head: Manifest | None) -> Standing:
         """Status of the run, whose last revision is ``head``."""
         process, notes = None, [] if self.fault is None else [f"The run is damaged or cannot be read: {self.fault}"]

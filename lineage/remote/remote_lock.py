@@ -130,7 +130,15 @@ class RemoteLock:
     def _write(self, record: LockRecord, held: SmallFile | None) -> None:
         content = record.model_dump_json().encode() + b"\n"
         with one_line(self._store):
-            self._held = self._store.write(content, held, *self._path)
+            try:
+                self._held = self._store.write(content, held, *self._path)
+            except Overtaken:
+                found = self._store.read(*self._path)
+                there = _parsed(found)
+                if there is None or there.token != self._mine.token:
+                    raise
+                # The client of the store repeated a write of ours whose answer was lost.
+                self._held = self._store.write(content, found, *self._path)
         self._mine = record
 
     @property

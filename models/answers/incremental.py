@@ -12,8 +12,8 @@ import regex
 from coevo.models.answers.calls import CALL_MARKS
 from coevo.models.answers.thinking import FINAL_MARK, THINKING_MARKS
 
-MAX_MARK_CHARS = 64
-"""Maximum characters of a mark that is recognised by its beginning."""
+MAX_MARK_CHARS = 160
+"""Maximum characters of a mark that is recognised by its beginning: a bracket and the longest name of a tool."""
 _THINKING = regex.compile(THINKING_MARKS, regex.IGNORECASE)
 _FINAL = regex.compile(FINAL_MARK)
 _TEXT_MARKS = (_THINKING, _FINAL)
@@ -31,6 +31,7 @@ class IncrementalReader:
 
     Attributes:
         reasoning: thinking before the text, once the text has begun.
+        start: position of the text in the answer, once it has begun.
         stopped: True once the answer holds a stop.
     """
 
@@ -39,7 +40,7 @@ class IncrementalReader:
         self._raw, self._stops, self._stop = "", stops, 0
         self._marks = _CALL_MARKS if calls else _TEXT_MARKS
         self._awaited = "close" if thinks else ""
-        self._at, self._sent, self._begun = 0, 0, False
+        self._at, self._sent, self._begun, self.start = 0, 0, False, 0
         self._held = False
 
     def feed(self, piece: str) -> str:
@@ -82,7 +83,7 @@ class IncrementalReader:
                 return
             if mark is None or mark.lastgroup == "end":
                 self.reasoning = self._raw[: self._at].strip()
-                self._begun, self._sent = True, start
+                self._begun, self._sent, self.start = True, start, start
                 return
             self._at, self._awaited = mark.end(), _CLOSING.get(str(mark.lastgroup), "")
 

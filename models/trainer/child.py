@@ -53,8 +53,9 @@ def main() -> None:
     if number == 0:
         threading.Thread(target=_listen, args=(requests, meeting), daemon=True).start()
     else:
+        folder = meeting if address else None
         address = sys.stdin.readline().strip() if address else ""
-        threading.Thread(target=_watch, args=(meeting if address else None,), daemon=True).start()
+        threading.Thread(target=_watch, args=(folder,), daemon=True).start()
     try:
         _serve(requests if number == 0 else None, replies, meeting, address)
     except Exception as error:

@@ -73,7 +73,9 @@ class StreamedAnswer:
         if read.message.text.startswith(self.sent):
             return read
         # A mark turned what was sent into thinking or notation, where one is not expected.
-        rest = text.partition(self.sent)[2]
+        start = self._reader.start
+        at = start if text.startswith(self.sent, start) else text.find(self.sent)
+        rest = text[at + len(self.sent) :] if at >= 0 else ""
         return ReadAnswer(Message.answer(self.sent + rest), read.reasoning, read.fault or Fault.MALFORMED_CALL)
 
 

@@ -88,3 +88,8 @@ def test_what_is_kept_of_development_worlds_is_not_a_decision(tmp_path):
     document = {"study": study, "runs": [{"arm": "a"}, {"arm": "b"}, {"arm": "a"}]}
     assert units(document) == "1 seeds of a development world"
     assert units(document | {"block": 4, "notes": ["after 2 runs"]}) == "1 of 3 reserved worlds, block 4; after 2 runs"
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.5, ".500"), (-0.25, "-.250"), (20.5, "20.500"), (10.0, "10.000")])
+def test_numbers_are_shown_without_a_leading_nought(value, shown):
+    assert evidence.number(value) == shown

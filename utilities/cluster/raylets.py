@@ -7,14 +7,13 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from coevo.utilities import process_guard
 from coevo.utilities.cluster.joined_cluster import ON_LOOPBACK, QUIET, ClusterError
-from coevo.utilities.processes import LOOPBACK, POLL_INTERVAL_S, UTF8, Launch, ServerProcess, free_port
+from coevo.utilities.processes import LOOPBACK, UTF8, Launch, ServerProcess, free_port, wait_ready
 
 KEPT = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "OMP_NUM_THREADS")
 KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "GLOO_")
@@ -139,19 +138,19 @@ def _started(asked: list[str], files: ClusterFiles, name: str, seconds: float, l
     written = log.stat().st_size if log.exists() else 0
     launch = Launch(guard, _variables(os.environ, files.token), log, directory=sys.prefix, append=True)
     process = ServerProcess(launch)
-    give_up = time.monotonic() + seconds
-    while STARTED not in log.read_bytes()[written:]:
-        if process.runs() and time.monotonic() < give_up:
-            time.sleep(POLL_INTERVAL_S)
-            continue
+    try:
+        if wait_ready(lambda: STARTED in log.read_bytes()[written:], process.runs, seconds):
+            return process
         how = f"was not up in {seconds:g} s" if process.runs() else f"ended with status {process.status()}"
-        process.stop()
-        if not last:
-            return None
-        if name == HEAD:
-            remove_session(files)
-        raise ClusterError(f"Ray's {name} {how}, twice: {_last_line(log)}; see {log}, or try again with more --seconds")
-    return process
+    except BaseException:
+        process.stop()  # an interrupted command leaves no node behind
+        raise
+    process.stop()
+    if not last:
+        return None
+    if name == HEAD:
+        remove_session(files)
+    raise ClusterError(f"Ray's {name} {how}, twice: {_last_line(log)}; see {log}, or try again with more --seconds")
 
 
 def _variables(ours: Mapping[str, str], token: Path) -> dict[str, str]:

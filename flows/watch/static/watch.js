@@ -109,7 +109,7 @@
     clearTimeout(waiting);
     const values = new URLSearchParams(new FormData(form));
     if (form.classList.contains("slider")) {
-      for (const [name, value] of new URLSearchParams(location.search)) if (!values.has(name)) values.set(name, value);
+      for (const [name, value] of new URLSearchParams(location.search)) if (name !== "page" && !values.has(name)) values.set(name, value);
     }
     for (const [name, value] of [...values]) if (!value) values.delete(name);
     waiting = setTimeout(() => change(`${location.pathname}?${values}`, form.dataset.part), 60);

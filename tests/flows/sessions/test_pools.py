@@ -3,6 +3,7 @@
 import os
 import signal
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import psutil
@@ -44,7 +45,8 @@ def kill(process):
     """End a worker and what it started at once, as the loss of its machine does."""
     family = [process, *psutil.Process(process.pid).children(recursive=True)]
     for one in family:
-        os.kill(one.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # a child may end with its parent
+            os.kill(one.pid, signal.SIGKILL)
     process.wait()
 
 
@@ -58,11 +60,10 @@ def test_sessions_of_a_killed_worker_are_done_by_the_other_one_and_all_once(serv
         terms = {"run": name, "workspace": str(root), "iterations": 1}
         schedules.add(Workspace(root), name, Schedule(f"0 2 {later.day} {later.month} *", "UTC", terms, POOL))
     runs = {name: Scheduled(url, name, secret_of(root)) for name in names}
-    with worker(root, tmp_path / "second", arguments=("--pool", POOL)):
-        with worker(root, tmp_path / "first", arguments=("--pool", POOL)) as first:
-            begun = {name: runs[name].begin() for name in names}
-            wait_for(lambda: any(holds(first, root, name) for name in names))
-            kill(first)
+    pool = ("--pool", POOL)
+    with worker(root, tmp_path / "one", arguments=pool) as one, worker(root, tmp_path / "two", arguments=pool) as two:
+        begun = {name: runs[name].begin() for name in names}
+        kill(wait_for(lambda: next((each for each in (one, two) for name in names if holds(each, root, name)), None)))
         ended = {name: wait_for(lambda name=name: done(runs[name], begun[name]), 3 * PATIENCE) for name in names}
     assert Counter(state.name for state in ended.values()) == {"Completed": count}
     assert {name: revisions(root, name) for name in names} == dict.fromkeys(names, 2)
@@ -80,5 +81,6 @@ def holds(process, root, name):
     paths = Workspace(root).existing(name)
     if not in_use(paths):
         return False
-    writer = int(paths.lock.with_suffix(".pid").read_text().split()[0])
-    return writer in {one.pid for one in psutil.Process(process.pid).children(recursive=True)}
+    note = paths.lock.with_suffix(".pid")
+    words = note.read_text().split() if note.exists() else []
+    return bool(words) and int(words[0]) in {one.pid for one in psutil.Process(process.pid).children(recursive=True)}

@@ -9,7 +9,7 @@ from support.scheduled import create
 from coevo.flows.run_activity import pool_of
 from coevo.flows.servers.servers import CLIENT
 from coevo.flows.sessions import schedules
-from coevo.flows.sessions.scheduled_session import settled_goal
+from coevo.flows.sessions.scheduled_session import settled
 from coevo.lineage.workspace import Workspace
 
 
@@ -35,7 +35,8 @@ def test_a_run_that_waits_or_plays_is_not_submitted_again(prefect_workspace, pre
             assert pool_of("arm-a", workspace) == {"name": "study", "workers": [], "sessions": []}
             assert pool_of("nobody", workspace) is None
             monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(waiting.id))
-            assert [settled_goal(goal) for goal in (2, 3)] == [2, 2]  # as it was when the session first began
+            begun = [settled(*each) for each in ((2, 1, 1), (3, 2, 2), (3, 0, 0))]
+            assert begun == [(2, 1, 1), (2, 1, 1), (2, 0, 0)]  # as it was when the session first began
         finally:
             for name in names:
                 schedules.remove(workspace, name)

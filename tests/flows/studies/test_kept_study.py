@@ -99,6 +99,12 @@ def test_worlds_and_claims_that_change_after_a_look_are_noted_by_the_runner(work
     assert len(changed.outcomes()) == 4
 
 
+def test_fewer_worlds_after_a_look_are_another_design(workspace, folder):
+    add(KeptStudy.begun(described(), folder), workspace, 4)
+    fewer = KeptStudy.begun(described(seeds=1), folder)
+    assert (fewer.document["block"], fewer.outcomes(), len(fewer.document["earlier"])) == (1, {}, 1)
+
+
 def test_another_metric_is_another_design(workspace, folder):
     add(KeptStudy.begun(described(), folder), workspace, 2)
     assert KeptStudy.begun(described(metrics=[{"name": "bank/size"}]), folder).document["block"] == 1

@@ -140,6 +140,7 @@ EQUAL = stored_study(
         ((0.0, 0.01, -0.01), "as the paper"),
         ((0.10, 0.11, 0.09), "reversed"),
         ((0.0, 0.04, -0.04), "undecided"),
+        ((0.02, 0.06, 0.10), "undecided"),  # outside the bounds, but not beyond the nearer one
         ((0.0,), "undecided"),
     ],
 )

@@ -154,6 +154,7 @@ def contents(root):
 def test_reading_writes_nothing_to_the_run(tmp_path):
     run, lesson, task = hostile_run(tmp_path)
     before = contents(run.paths.root)
+    indexed(run.paths)
     asked = client(run.workspace)
     assert asked.get("/runs/hostile").status_code == 200
     for path in every_page(run, lesson, task):
@@ -173,6 +174,7 @@ def test_a_damaged_index_is_built_again_while_pages_are_open(first, harm):
 
 def test_a_new_revision_is_there_without_a_new_start(tmp_path):
     run = DrawnRun(tmp_path, 1)
+    indexed(run.paths)
     asked = client(run.workspace)
     assert "drawn<span" in asked.get("/runs/drawn").text
     run.step()
@@ -264,6 +266,7 @@ def test_a_retirement_with_the_token_is_a_revision(change, tracking_uri, monkeyp
 def test_a_decision_with_the_token_is_a_revision(tmp_path, tracking_uri, monkeypatch, vote):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking_uri)
     asking.play(tmp_path)
+    indexed(Workspace(tmp_path).existing("run"))
     asked = client(Workspace(tmp_path))
     page = asked.get("/runs/run/approval").text
     assert "waits for approval" in part(page, "proposal")

@@ -51,6 +51,7 @@ def test_a_lock_has_one_holder_and_is_free_again_after_it(lock):
         lock().take()
 
 
+@pytest.mark.parametrize("address", ["directory"], indirect=True)  # moto checks a condition and stores in two steps
 def test_of_many_that_race_one_wins(lock):
     for _ in range(2):
         together, won = threading.Barrier(8), []

@@ -69,6 +69,11 @@ def test_what_may_begin_a_call_or_a_mark_waits_and_is_sent_once_it_begins_none()
     assert fed(f"look \n{CALL}", 3, has_tools=False)[0] == f"look \n{CALL}"
 
 
+def test_the_call_of_a_tool_with_the_longest_name_is_held_back():
+    for size in (1, 63, 64, 65, 128):
+        assert fed(f"see [{'a' * size}(x=1)]", 7)[0] == "see"
+
+
 @given(ANSWERS, st.integers(1, 9))
 def test_nothing_of_a_stop_or_behind_it_is_sent(text, size):
     sent, reader = fed(text, size, stops=("STOP", "in"))

@@ -40,5 +40,9 @@ def test_thinking_that_ends_behind_what_was_sent_is_text():
     answer, _, _ = streamed(text)
     read = answer.settled(ReadAnswer(Message.answer("and more"), "so it is"), text)
     assert (read.message.text, read.fault) == (text, Fault.MALFORMED_CALL)
+    again, sent, _ = streamed("<think>so</think>so</think>x")
+    assert sent == "so"
+    read = again.settled(ReadAnswer(Message.answer("x"), ""), "<think>so</think>so</think>x")
+    assert read.message.text == "so</think>x"
     same = ReadAnswer(Message.answer(text), "")
     assert answer.settled(same, text) is same
