@@ -59,6 +59,14 @@ def built(tmp_path_factory):
     return build(tmp_path_factory.mktemp("built") / "workspace").workspace.root
 
 
+@pytest.fixture
+def servers_end(tmp_path):
+    """The servers of workspaces in the test's folder end with it."""
+    yield
+    for workspace in (tmp_path, tmp_path / "workspace"):
+        down(workspace)
+
+
 @pytest.fixture(scope="session")
 def prefect_workspace():
     """A workspace whose Prefect server runs until the session ends; this process has its secret."""

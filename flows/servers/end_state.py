@@ -124,7 +124,7 @@ def _ensured(wanted: AutomationCore) -> UUID:
 def _automation(name: str, silence: timedelta) -> AutomationCore:
     heartbeat = "prefect.flow-run.heartbeat"
     trigger = EventTrigger(
-        after={heartbeat},
+        after={heartbeat, "prefect.flow-run.Running"},  # a process can die before its first heartbeat
         expect={heartbeat, *(f"prefect.flow-run.{end}" for end in ENDS)},
         match={"prefect.resource.id": "prefect.flow-run.*"},
         match_related={"prefect.resource.role": "flow", "prefect.resource.name": list(FLOWS)},

@@ -42,6 +42,7 @@ def bare(tmp_path):
     return run
 
 
+@pytest.mark.usefixtures("servers_end")
 def test_it_plays_writes_admits_and_is_evaluated(bare, tmp_path):
     absent = bare("-c", "import torch")
     assert "No module named 'torch'" in absent.stderr

@@ -37,6 +37,7 @@ evaluate mine --tasks 2 --samples 2 --bank own --bank none --output {out}/result
 export mine {out}/exported
 runs
 log mine
+status mine
 episodes mine --failed
 compare mine mine@1
 report mine --output {out}/report.html
@@ -83,7 +84,8 @@ OF_NO_ENVIRONMENT = {
     "bank train-writer": "tests/flows/methods", "doctor": "test_doctor", "gateway": "tests/flows/gateway",
     "new": "test_new", "table": "test_table",
     "recipes": "test_catalogue", "serve": "test_serve", "ui": "tests/browser", "worker": "tests/flows/sessions",
-    "watch": "tests/flows/watch",
+    "watch": "tests/flows/watch", "cluster up": "tests/flows/servers/test_ray_cluster",
+    "cluster down": "tests/flows/servers/test_ray_cluster", "cluster status": "tests/flows/servers/test_ray_cluster",
 }  # fmt: skip
 """Commands that are not walked, and where their tests are."""
 

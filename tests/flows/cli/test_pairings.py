@@ -129,6 +129,7 @@ SMALL = ["env.houses=1", "iterations=1", "evaluation.tasks=2", "rollout.tasks=2"
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("servers_end")
 def test_a_pairing_runs_and_is_shown_with_its_parts(tmp_path):
     parts = ("--env", "homerules", "--method", "grpo", "--model", "scratch")
     started = runs.coevo("run", *parts, *SMALL, "warmstart.steps=1", workspace=tmp_path)

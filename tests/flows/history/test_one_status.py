@@ -17,6 +17,7 @@ BRIEF = (
 )  # fmt: skip
 
 
+@pytest.mark.usefixtures("servers_end")
 def test_a_run_says_the_same_of_itself_everywhere_at_every_stage(tmp_path):
     """Beside ``tests/lineage/test_status.py``, which has all ends: here real processes and servers say some of them.
 

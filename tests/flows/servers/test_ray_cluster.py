@@ -80,6 +80,7 @@ def test_a_start_that_fails_keeps_the_nodes_before_it(workspace, monkeypatch):
 
 @pytest.mark.full
 @pytest.mark.timeout(1500)
+@pytest.mark.usefixtures("servers_end")
 def test_a_run_on_a_cluster_has_the_state_of_an_embedded_one(tmp_path):
     env = f"env={{type: 'support.simulators:Household', options: {{log: '{tmp_path / 'pids'}'}}}}"
     brief = ("iterations=2", "warmstart.steps=20", "warmstart.probe_every=20", "warmstart.probe_tasks=8", "seed=5")

@@ -133,7 +133,7 @@ def test_where_there_is_nothing_to_read_success_alone_decides(tmp_path):
 @pytest.mark.full
 def test_where_vllm_generates_the_policy_is_built_in_a_process_of_its_own_and_equal(tmp_path, monkeypatch):
     here = warm_start(config("warmstart=null"), environment(), tmp_path / "here", Silent())
-    monkeypatch.setattr("coevo.tasks.run.warmstart.build", None)
+    monkeypatch.setattr("coevo.models.policy.policy.build", None)
     there = warm_start(
         config("warmstart=null", "rollout.engine.type=vllm"), environment(), tmp_path / "there", Silent()
     )
