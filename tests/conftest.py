@@ -60,6 +60,18 @@ def built(tmp_path_factory):
 
 
 @pytest.fixture
+def s3(tmp_path, monkeypatch):
+    """An S3 server, to which the environment of this process leads."""
+    from support.s3_server import Server
+
+    server = Server(tmp_path)
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
 def servers_end(tmp_path):
     """The servers of workspaces in the test's folder end with it."""
     yield

@@ -133,6 +133,6 @@ def _automation(name: str, silence: timedelta) -> AutomationCore:
         threshold=1,
         within=silence,
     )
-    message = "its heartbeats stopped; what it committed is safe, and the next session continues from there"
+    message = "its heartbeats stopped or never came; what it committed is safe, and the next session continues it"
     action = ChangeFlowRunState(state=StateType.CRASHED, message=message)
     return AutomationCore(name=name, description=message, trigger=trigger, actions=[action])

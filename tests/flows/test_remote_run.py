@@ -6,7 +6,7 @@ import pytest
 from support import small_run
 from support.remotes import advance, content
 from support.runs import coevo, share, states
-from support.s3_server import BUCKET, Server
+from support.s3_server import BUCKET
 from support.scheduled import RECIPE, SETTINGS
 from support.second_machine import guide
 
@@ -18,15 +18,6 @@ from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
 REMOTE = f"s3://{BUCKET}/team"
-
-
-@pytest.fixture
-def s3(tmp_path, monkeypatch):
-    server = Server(tmp_path)
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    yield server
-    server.stop()
 
 
 @pytest.fixture

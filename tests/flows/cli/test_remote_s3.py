@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from support.remotes import advance, content, copy_run
 from support.runs import coevo as command
-from support.s3_server import BUCKET, KEYS, Server
+from support.s3_server import BUCKET, KEYS
 
 from coevo.lineage.remote.remote_address import S3Store, to_push
 from coevo.lineage.remote.remote_store import Overtaken
@@ -17,15 +17,6 @@ from coevo.utilities.errors import CoevoError
 
 pytestmark = pytest.mark.full
 REMOTE = f"s3://{BUCKET}/team/coevo"
-
-
-@pytest.fixture
-def server(tmp_path, monkeypatch):
-    started = Server(tmp_path)
-    for name, value in started.environment.items():
-        monkeypatch.setenv(name, value)
-    yield started
-    started.stop()
 
 
 @pytest.fixture
@@ -95,17 +86,17 @@ def refused(coevo):
         ("127.0.0.1", {"https_proxy": "http://[::1"}),
     ],
 )
-def test_a_service_of_this_machine_is_not_asked_through_a_proxy(server, proxy, monkeypatch, host, variables):
+def test_a_service_of_this_machine_is_not_asked_through_a_proxy(s3, proxy, monkeypatch, host, variables):
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.setenv(name, "")  # so that it is restored
     proxied, seen = proxy
     for name, value in {"HTTP_PROXY": proxied, "http_proxy": proxied, **variables}.items():
         monkeypatch.setenv(name, value)
     try:
-        socket.create_connection((host.strip("[]"), int(server.url.rpartition(":")[2])), 5).close()
+        socket.create_connection((host.strip("[]"), int(s3.url.rpartition(":")[2])), 5).close()
     except OSError:
         pytest.skip("the name does not lead to the loopback here")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url.replace("127.0.0.1", host))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3.url.replace("127.0.0.1", host))
     assert to_push(REMOTE).names() == ["coevo.json"]
     assert seen == []
 
@@ -151,17 +142,17 @@ def test_what_s3s_client_cannot_use_is_one_line_that_names_the_variable(
     assert done.err.startswith(f"coevo: {line}")
 
 
-def test_a_run_goes_to_s3_and_back_and_on(call, coevo, server, source, tmp_path):
+def test_a_run_goes_to_s3_and_back_and_on(call, coevo, s3, source, tmp_path):
     new = tmp_path / "new"
     call("push", source)
-    before = server.objects()
+    before = s3.objects()
     assert call("push", source)["files"] == 0
-    assert server.objects() == before
+    assert s3.objects() == before
     call("pull", new)
     assert content(new) == content(source)
     advance(new, "lotus a")
     assert call("push", new)["files"] == 7
-    assert {key for key in before if server.objects()[key] != before[key]} == {"team/coevo/runs/first/lineage.bundle"}
+    assert {key for key in before if s3.objects()[key] != before[key]} == {"team/coevo/runs/first/lineage.bundle"}
     call("pull", source)
     assert content(source) == content(new)
     advance(source, "lotus b")
@@ -170,7 +161,7 @@ def test_a_run_goes_to_s3_and_back_and_on(call, coevo, server, source, tmp_path)
     assert "from revision 5 on they differ" in coevo("push", REMOTE, "--workspace", new).err
 
 
-def test_a_push_that_was_overtaken_changes_nothing(server):
+def test_a_push_that_was_overtaken_changes_nothing(s3):
     store = S3Store(REMOTE)
     store.write(b"old", None, "runs", "first", "lineage.bundle")
     held = store.read("runs", "first", "lineage.bundle")
@@ -181,30 +172,30 @@ def test_a_push_that_was_overtaken_changes_nothing(server):
     assert S3Store(REMOTE).read("runs", "first", "lineage.bundle").content == b"of another"
 
 
-def test_a_killed_push_leaves_no_run_and_is_completed(call, refused, server, source, tmp_path):
+def test_a_killed_push_leaves_no_run_and_is_completed(call, refused, s3, source, tmp_path):
     killed = command("push", REMOTE, workspace=source, kill="coevo.lineage.remote.remote_objects:Objects._send@2")
     assert killed.returncode == -9, killed.stderr
-    before = len(server.objects())
+    before = len(s3.objects())
     assert before > 20
     assert "it has no run 'first'" in refused("pull", tmp_path / "new")
-    assert call("push", source)["files"] <= len(server.objects()) - before  # what has arrived is not sent again
+    assert call("push", source)["files"] <= len(s3.objects()) - before  # what has arrived is not sent again
     call("pull", tmp_path / "new")
     assert content(tmp_path / "new") == content(source)
 
 
-def test_damage_is_named(call, refused, server, source, tmp_path):
+def test_damage_is_named(call, refused, s3, source, tmp_path):
     call("push", source)
-    struck = next(key for key in server.objects() if "/md5/" in key and not key.endswith(".dir"))
-    server.client().put_object(Bucket=BUCKET, Key=struck, Body=b"rotten")
+    struck = next(key for key in s3.objects() if "/md5/" in key and not key.endswith(".dir"))
+    s3.client().put_object(Bucket=BUCKET, Key=struck, Body=b"rotten")
     assert struck in refused("pull", tmp_path / "new")
     assert not (tmp_path / "new" / "runs" / "first").exists()
 
 
-def test_a_server_that_goes_in_the_middle_is_one_line(refused, server, source):
+def test_a_server_that_goes_in_the_middle_is_one_line(refused, s3, source):
     def stop_soon():
-        while server.log.read_text().count('"PUT ') < 8:
+        while s3.log.read_text().count('"PUT ') < 8:
             time.sleep(0.005)
-        server.stop()
+        s3.stop()
 
     stopper = threading.Thread(target=stop_soon)
     stopper.start()
@@ -213,16 +204,16 @@ def test_a_server_that_goes_in_the_middle_is_one_line(refused, server, source):
     assert "no answer (" in said
 
 
-def test_wrong_keys_no_bucket_and_no_server_are_one_line(refused, server, source):
+def test_wrong_keys_no_bucket_and_no_server_are_one_line(refused, s3, source):
     assert "no such bucket" in refused("push", source, "s3://elsewhere/team")
     assert "not a remote, it is empty" in refused("pull", source)
-    server.demand_keys()
+    s3.demand_keys()
     assert "check who owns it, or the AWS_* keys" in refused("push", source)
-    server.stop()
+    s3.stop()
     assert "check AWS_ENDPOINT_URL and the network" in refused("push", source)
 
 
-def test_without_keys_they_are_asked_for(refused, server, source, monkeypatch, tmp_path):
+def test_without_keys_they_are_asked_for(refused, s3, source, monkeypatch, tmp_path):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))

@@ -77,7 +77,7 @@ def done(run, session):
 
 
 def holds(process, root, name):
-    """Whether a process of this worker writes to a run."""
+    """Return True if a process of this worker writes to a run."""
     paths = Workspace(root).existing(name)
     if not in_use(paths):
         return False

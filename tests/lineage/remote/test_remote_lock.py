@@ -4,7 +4,7 @@ import re
 import threading
 
 import pytest
-from support.s3_server import BUCKET, Server
+from support.s3_server import BUCKET
 
 from coevo.lineage.remote.remote_address import to_push
 from coevo.lineage.remote.remote_lock import LOST_S, RemoteLock
@@ -15,15 +15,11 @@ NOW = 1_790_000_000.0
 
 
 @pytest.fixture(params=["directory", pytest.param("s3", marks=pytest.mark.full)])
-def address(request, tmp_path, monkeypatch):
+def address(request, tmp_path):
     if request.param == "directory":
-        yield str(tmp_path / "remote")
-        return
-    server = Server(tmp_path)
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    yield f"s3://{BUCKET}/team"
-    server.stop()
+        return str(tmp_path / "remote")
+    request.getfixturevalue("s3")
+    return f"s3://{BUCKET}/team"
 
 
 @pytest.fixture

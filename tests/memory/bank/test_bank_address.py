@@ -8,7 +8,7 @@ import threading
 import pytest
 from support.entries import entry
 from support.runs import ROOT
-from support.s3_server import BUCKET, Server
+from support.s3_server import BUCKET
 
 from coevo.memory.bank.bank import Bank, StoredBank
 from coevo.memory.bank.bank_address import BankAddress, bank_path
@@ -21,15 +21,6 @@ from coevo.utilities.errors import CoevoError
 ADDRESS = f"s3://{BUCKET}/banks/first"
 
 
-@pytest.fixture
-def server(tmp_path, monkeypatch):
-    started = Server(tmp_path)
-    for name, value in started.environment.items():
-        monkeypatch.setenv(name, value)
-    yield started
-    started.stop()
-
-
 def change(number):
     new = entry(f"lesson {number}", "it is so", f"act {number}", f"sign {number}")
     return BankChange(entries=(new,), stats=(Stats(new.id, number, 1),))
@@ -40,7 +31,7 @@ def published(bank):
 
 
 @pytest.mark.full
-def test_a_bank_on_s3_has_the_content_of_one_in_a_directory_at_every_revision(server, tmp_path):
+def test_a_bank_on_s3_has_the_content_of_one_in_a_directory_at_every_revision(s3, tmp_path):
     there, here = Bank(ADDRESS), Bank(tmp_path / "bank")
     revisions = []
     for number in range(6):
@@ -62,19 +53,19 @@ def test_a_bank_on_s3_has_the_content_of_one_in_a_directory_at_every_revision(se
 
 
 @pytest.mark.full
-def test_a_damaged_newest_manifest_hides_no_revision_and_is_put_aside(server):
+def test_a_damaged_newest_manifest_hides_no_revision_and_is_put_aside(s3):
     bank = Bank(ADDRESS)
     bank.merge(change(0))
     versions, hashes = published(bank)
     bank.merge(change(1))
     newest = manifests(BankAddress(f"{ADDRESS}/entries.lance"))[0]
-    server.client().put_object(Bucket=BUCKET, Key=f"banks/first/entries.lance/{newest}", Body=b"rotten")
+    s3.client().put_object(Bucket=BUCKET, Key=f"banks/first/entries.lance/{newest}", Body=b"rotten")
     assert len(StoredBank(ADDRESS).at(versions, hashes).entries()) == 1
     with pytest.raises(UnreadableError):
         StoredBank(ADDRESS).entries()
     Bank(ADDRESS).restore(versions, hashes)
     assert len(StoredBank(ADDRESS).entries()) == 1
-    assert any("/_damaged/" in key for key in server.objects())
+    assert any("/_damaged/" in key for key in s3.objects())
 
 
 READER = """
@@ -88,7 +79,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.full
-def test_readers_of_other_processes_see_each_revision_whole_once_it_is_published(server):
+def test_readers_of_other_processes_see_each_revision_whole_once_it_is_published(s3):
     bank, answers, told = Bank(ADDRESS), [], threading.Event()
     bank.merge(change(0))
     script = [sys.executable, "-c", READER, ADDRESS]
@@ -121,10 +112,10 @@ def test_an_address_of_another_kind_is_one_line(address):
 
 
 @pytest.mark.full
-def test_a_bank_that_is_not_there_or_a_server_that_is_not_is_one_line_without_keys(server, monkeypatch):
+def test_a_bank_that_is_not_there_or_a_server_that_is_not_is_one_line_without_keys(s3, monkeypatch):
     with pytest.raises(UnreadableError, match="does not exist"):
         StoredBank(ADDRESS)
-    server.stop()
+    s3.stop()
     with pytest.raises(CoevoError) as refusal:
         StoredBank(ADDRESS)
     assert "\n" not in str(refusal.value)

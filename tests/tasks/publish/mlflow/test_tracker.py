@@ -1,11 +1,8 @@
 """MLflow, for real, on a database in a temporary folder."""
 
 import json
-import os
 import socket
 import sqlite3
-import subprocess
-import sys
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -21,7 +18,7 @@ from coevo.lineage.status import RunStatus
 from coevo.tasks.publish.mlflow.page_tables import description
 from coevo.tasks.publish.mlflow.publication import identity
 from coevo.tasks.publish.mlflow.tracker import Tracker
-from coevo.tasks.publish.mlflow.tracking_store import TrackingError, TrackingStore, tracking_store, without_login
+from coevo.tasks.publish.mlflow.tracking_store import TrackingError, TrackingStore, tracking_store
 
 
 @pytest.fixture(scope="module")
@@ -351,18 +348,6 @@ def test_a_server_that_is_not_there_is_one_line(tmp_path, monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("uri", ["http://user:swordfish@h:9", "postgresql://swordfish@h/db"])
-def test_the_login_of_a_uri_is_never_told(uri):
-    said = without_login(f"MLflow at {uri} refuses: GET {uri}/api failed", uri)
-    assert "swordfish" not in said
-    assert uri.split("//")[0] + "//h" in said
-
-
-def test_a_uri_without_a_login_is_told_as_it_is():
-    said = "MLflow at sqlite:///a/b.db refuses"
-    assert without_login(said, "sqlite:///a/b.db") == said
-
-
 def test_a_locked_database_is_one_line_soon_and_takes_the_run_afterwards(tmp_path, capfd, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setattr("coevo.tasks.publish.mlflow.tracking_store.LOCKED", 0.1)
@@ -385,39 +370,3 @@ def test_a_locked_database_is_one_line_soon_and_takes_the_run_afterwards(tmp_pat
     (run,) = found(MlflowClient(store.uri), "locked")
     assert [step for step, *_ in points(MlflowClient(store.uri), run, "agent/success/train")] == [0, 1]
     assert "Traceback" not in capfd.readouterr().err
-
-
-def test_the_environment_variable_wins(tmp_path, monkeypatch):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://example.org")
-    assert tracking_store(tmp_path) == TrackingStore("http://example.org", None, tmp_path / "mlflow.lock")
-
-
-PUBLISH = """
-import sys
-from pathlib import Path
-sys.path[:0] = [".", "tests"]
-from support.publications import publication
-from coevo.tasks.publish.mlflow.tracking_store import tracking_store
-from coevo.tasks.publish.mlflow.tracker import Tracker
-Tracker(tracking_store(Path(sys.argv[1])), "e", sys.argv[2], "o").publish(publication(0))
-"""
-
-
-@pytest.mark.full
-def test_two_processes_make_the_database_together_and_quietly(tmp_path):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW")}
-    starts = [
-        subprocess.Popen(
-            [sys.executable, "-c", PUBLISH, tmp_path, run],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environment,
-        )
-        for run in ("one", "two")
-    ]
-    assert [start.communicate(timeout=400)[0] for start in starts] == [b"", b""]
-    assert [start.returncode for start in starts] == [0, 0]
-    from mlflow import MlflowClient
-
-    runs = found(MlflowClient(tracking_store(tmp_path).uri), "e")
-    assert {run.data.tags["coevo.run"] for run in runs} == {"one", "two"}
