@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,27 +23,32 @@ POLL_INTERVAL_S = 2.0
 """Seconds between two looks for a new revision."""
 
 
+@dataclass(frozen=True, slots=True)
+class RemoteClaim:
+    """How a process takes the lock of a run at a remote.
+
+    Attributes:
+        new: the run begins here, and the remote must not have it.
+        take_over: take the lock from whoever has it.
+        if_lost: wait until the lock is free or lost, and take it.
+        purpose: purpose of this process, for others that want the lock.
+    """
+
+    new: bool = False
+    take_over: bool = False
+    if_lost: bool = False
+    purpose: str = ""
+
+
 @contextmanager
-def at_remote(
-    workspace: Workspace,
-    run: str,
-    remote: str | None,
-    *,
-    new: bool = False,
-    take_over: bool = False,
-    if_lost: bool = False,
-    purpose: str = "",
-) -> Iterator[None]:
+def at_remote(workspace: Workspace, run: str, remote: str | None, claim: RemoteClaim = RemoteClaim()) -> Iterator[None]:
     """Hold a run's lock at a remote within; fetch its revisions before, and send new ones while they are made.
 
     Args:
         workspace: where the run is continued.
         run: its name.
         remote: address of the remote; None for a run of this workspace alone, for which nothing happens.
-        new: the run begins here, and the remote must not have it.
-        take_over: take the lock from whoever has it.
-        if_lost: wait until the lock is free or lost, and take it.
-        purpose: purpose of this process, for others that want the lock.
+        claim: how the lock is taken.
 
     Raises:
         CoevoError: another process has the lock or took it meanwhile, the remote fails, or the histories part.
@@ -56,12 +62,12 @@ def at_remote(
     name = workspace.run(run).name
     with in_stage("looks at the remote"):
         store = to_push(remote)
-        lock = RemoteLock(store, name, purpose)
-        lock.await_lost() if if_lost else lock.take(take_over)
+        lock = RemoteLock(store, name, claim.purpose)
+        lock.await_lost() if claim.if_lost else lock.take(claim.take_over)
     try:
         sender = _Sender(workspace, name, store, lock)
         with sender.renewing():  # also while much is fetched or sent
-            _fetch(workspace, name, store, new)
+            _fetch(workspace, name, store, claim.new)
             with sender.sending():
                 yield
     finally:

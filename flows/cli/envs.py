@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from coevo.envs.shipped import GROUP, SHIPPED, ShippedEnvironment
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption
+from coevo.flows.console.options import EnvironmentOptions, JsonOption, with_option_groups
 from coevo.utilities.errors import CoevoError, counted
 from coevo.utilities.part_registry import installed
 
@@ -37,19 +36,14 @@ def envs(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 @app.command()
+@with_option_groups
 def check(
-    env: Annotated[str, typer.Argument(help="Name of the environment, or package.module:Class.")],
-    settings: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings of the environment.")
-    ] = None,
+    chosen: EnvironmentOptions,
     tasks: Annotated[int, typer.Option(min=1, max=1000, help="Training tasks to play.")] = 4,
     action: Annotated[
         list[str] | None, typer.Option("--action", help="Action to draw from; repeat the option for more.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of tasks and actions.")] = 0,
-    python_path: Annotated[
-        list[Path] | None, typer.Option("--python-path", metavar="FOLDER", help="Folder of your own modules.")
-    ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """Check that an environment keeps the promises of its interface, and measure its speed.
@@ -58,18 +52,15 @@ def check(
 
     Example: coevo envs check homerules level=2
     """
-    import sys
 
-    from coevo.configs.load.load import load_env
     from coevo.envs.registry import make
     from coevo.flows.console.patience import patience
     from coevo.tasks.checks.environment_check import check_environment
     from coevo.tasks.publish.reporter import in_stage
 
-    sys.path.extend(str(folder.absolute()) for folder in python_path or ())
     with ExitStack() as stack:
         stack.enter_context(patience("the check of the environment"))
-        config = load_env(env, settings or [])
+        config = chosen.loaded()
         with in_stage("builds the environment"):
             made = make(config)
         stack.callback(made.close)

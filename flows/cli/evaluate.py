@@ -22,6 +22,9 @@ HASH, SHOWN = 16, 8
 class EvaluationOptions:
     """Policy, panel and banks, as options: the modules of the requests take too long to import for `--help`."""
 
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change for the evaluation.")
+    ] = None
     env: Annotated[
         str | None,
         typer.Option(help="Environment, or recipe with its prompts and retrieval; by default the target's."),
@@ -38,6 +41,7 @@ class EvaluationOptions:
     discovery: Annotated[
         int, typer.Option(min=0, metavar="K", help="Attempts per task, with lessons from the failed ones.")
     ] = 0
+    endpoint: Annotated[str | None, typer.Option(help="URL of a `coevo serve`; its agent plays a run's panel.")] = None
 
 
 @dataclass(frozen=True)
@@ -73,10 +77,6 @@ def evaluate(
     ],
     options: EvaluationOptions,
     sampling: SampleOptions,
-    overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change for the evaluation.")
-    ] = None,
-    endpoint: Annotated[str | None, typer.Option(help="URL of a `coevo serve`; its agent plays a run's panel.")] = None,
     trust: TrustOption = None,
     as_json: JsonOption = False,
     directory: WorkspaceOption = None,
@@ -96,6 +96,7 @@ def evaluate(
     from coevo.flows.evaluation.evaluation_targets import kind_of
 
     workspace, banks = workspace_at(directory), tuple(options.bank or ("own",))
+    overrides, endpoint = options.overrides, options.endpoint
     kind = "run" if endpoint is not None else kind_of(target, workspace)
     if kind == "run":
         from coevo.flows.console.trust_prompt import trust_revision

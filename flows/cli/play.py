@@ -1,18 +1,15 @@
 """``coevo play``: one episode of an environment, turn by turn."""
 
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from coevo.configs.load.load import load_env
 from coevo.configs.rollout.rollout_config import MAX_TURNS
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption
+from coevo.flows.console.options import EnvironmentOptions, JsonOption, with_option_groups
 from coevo.records.demonstration import Answer, Moment
 from coevo.utilities.errors import CoevoError, counted
 
@@ -29,19 +26,14 @@ class PlayableAgent(StrEnum):
     HUMAN = "human"
 
 
+@with_option_groups
 def play(
-    env: Annotated[str, typer.Argument(help="Name of the environment, or package.module:Class.")],
-    settings: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings of the environment.")
-    ] = None,
+    chosen: EnvironmentOptions,
     agent: Annotated[
         PlayableAgent,
         typer.Option(help="expert: scripted, without lessons; random: drawn actions; human: those of standard input."),
     ] = PlayableAgent.EXPERT,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the task and of the draws.")] = 0,
-    python_path: Annotated[
-        list[Path] | None, typer.Option("--python-path", metavar="FOLDER", help="Folder of your own modules.")
-    ] = None,
     turns: Annotated[int, typer.Option(min=1, help="Maximum number of turns.")] = MAX_TURNS,
     as_json: JsonOption = False,
 ) -> None:
@@ -54,8 +46,7 @@ def play(
     from coevo.records.draws import key
     from coevo.tasks.publish.reporter import in_stage
 
-    sys.path.extend(str(folder.absolute()) for folder in python_path or ())
-    config = load_env(env, settings or [])
+    config = chosen.loaded()
     with in_stage("builds the environment"):
         made = make(config)
     with closing(made) as environment:

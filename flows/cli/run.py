@@ -22,9 +22,11 @@ Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]"
 
 
 @dataclass(frozen=True)
-class PairingOptions:
-    """Parts of a pairing, as options."""
+class CompositionOptions:
+    """A recipe, or the parts of a pairing, with changed settings."""
 
+    recipe: Annotated[str | None, typer.Argument(help="Name of a shipped recipe, or a .yaml file.")] = None
+    overrides: Overrides = None
     env: Annotated[
         str | None, typer.Option(help="Environment in place of a recipe: a name of `coevo envs`, or MODULE:CLASS.")
     ] = None
@@ -35,22 +37,54 @@ class PairingOptions:
         str | None,
         typer.Option(help="Its policy: a directory, ORG/NAME of the hub, URL of an endpoint, or such as qwen2.5-7b."),
     ] = None
+    on: Annotated[
+        str | None, typer.Option(metavar="MACHINE", help="With --dry-run: another machine, for example 4xh200.")
+    ] = None
+
+    def composed(self) -> RunConfig:
+        """The configuration.
+
+        Raises:
+            CoevoError: it is not possible.
+        """
+        from coevo.flows.configure import chosen_config
+
+        parts = {"env": self.env, "method": self.method, "model": self.model}
+        return chosen_config(self.recipe, parts, self.overrides or [], self.on)
+
+
+@dataclass(frozen=True)
+class ContinueOptions:
+    """How far a run continues, and in spite of which changes."""
+
+    iterations: Annotated[int | None, typer.Option(min=0, help="New number of iterations of the run.")] = None
+    accept_change: Annotated[
+        bool, typer.Option("--accept-change", help="Continue although configuration, code or packages have changed.")
+    ] = False
+    max_hours: Annotated[
+        float | None, typer.Option("--max-hours", min=0.01, help="Start no revision that would end later than this.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class RemoteOptions:
+    """A remote where the run is continued."""
+
+    remote: RemoteOption = None
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="With --remote: take the run's lock from a process that has ended.")
+    ] = False
 
 
 @with_option_groups
 def run(
-    pairing: PairingOptions,
-    recipe: Annotated[str | None, typer.Argument(help="Name of a shipped recipe, or a .yaml file.")] = None,
-    overrides: Overrides = None,
+    composition: CompositionOptions,
     name: Annotated[str | None, typer.Option(help="Name of the run; by default <recipe>-<n>.")] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Estimate time and memory, and play two turns; start no run."),
     ] = False,
     remote: RemoteOption = None,
-    on: Annotated[
-        str | None, typer.Option(metavar="MACHINE", help="With --dry-run: another machine, for example 4xh200.")
-    ] = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> int:
@@ -64,42 +98,32 @@ def run(
 
     Example: coevo run --env webshop --method grpo --model qwen2.5-7b --dry-run --on 4xh200
     """
-    from coevo.flows.configure import chosen_config
-
-    config = chosen_config(recipe, asdict(pairing), overrides or [], on)
+    config, on = composition.composed(), composition.on
     if dry_run:
         return _dry_run(config if on else with_threads(config), workspace_at(workspace), on, as_json)
     if on is not None:
         raise CoevoError("--on is for a dry run: add --dry-run, or leave it out")
     from coevo.flows.start_run import RunOptions, start_run
 
-    opened, how = workspace_at(workspace), RunOptions(alone=True, quiet=as_json, overrides=overrides or [])
+    opened, how = workspace_at(workspace), RunOptions(alone=True, quiet=as_json, overrides=composition.overrides or [])
     if remote is None:
         return _told(start_run(config, opened, name, how), opened, as_json)
     if name is None:
         raise CoevoError("--remote: other machines continue the run by its name: give one with --name")
     opened.check_vacant(name)
-    from coevo.flows.remote_run import at_remote
+    from coevo.flows.remote_run import RemoteClaim, at_remote
 
-    with at_remote(opened, name, remote, new=True):
+    with at_remote(opened, name, remote, RemoteClaim(new=True)):
         return _told(start_run(config, opened, name, how), opened, as_json)
 
 
+@with_option_groups
 def resume(
     run: Annotated[str, typer.Argument(help="Name of the run.")],
-    iterations: Annotated[int | None, typer.Option(min=0, help="New number of iterations of the run.")] = None,
-    accept_change: Annotated[
-        bool, typer.Option("--accept-change", help="Continue although configuration, code or packages have changed.")
-    ] = False,
-    max_hours: Annotated[
-        float | None, typer.Option("--max-hours", min=0.01, help="Start no revision that would end later than this.")
-    ] = None,
+    extent: ContinueOptions,
+    where: RemoteOptions,
     trust: TrustOption = None,
     as_json: JsonOption = False,
-    remote: RemoteOption = None,
-    take_over: Annotated[
-        bool, typer.Option("--take-over", help="With --remote: take the run's lock from a process that has ended.")
-    ] = False,
     directory: WorkspaceOption = None,
 ) -> int:
     """Continue a run from its last revision.
@@ -115,18 +139,16 @@ def resume(
     """
     from coevo.flows.console.trust_prompt import confirm_run
 
-    if take_over and remote is None:
+    if where.take_over and where.remote is None:
         raise CoevoError("--take-over takes a lock at a remote: name it with --remote")
     workspace = workspace_at(directory)
-    from coevo.flows.remote_run import at_remote
+    from coevo.flows.remote_run import RemoteClaim, at_remote
 
-    with at_remote(workspace, run, remote, take_over=take_over):
+    with at_remote(workspace, run, where.remote, RemoteClaim(take_over=where.take_over)):
         confirm_run(workspace, run, workspace.existing(run).read_config(), trust)
         from coevo.flows.start_run import RunOptions, resume_run
 
-        how = RunOptions(
-            alone=True, quiet=as_json, max_hours=max_hours, iterations=iterations, accept_change=accept_change
-        )
+        how = RunOptions(alone=True, quiet=as_json, **asdict(extent))
         return _told(resume_run(run, workspace, how), workspace, as_json)
 
 

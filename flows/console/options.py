@@ -4,18 +4,22 @@ import inspect
 import json
 import os
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from coevo.flows.console.home import ensure_home
 from coevo.lineage.revision.sparse import OPTIMIZER
 from coevo.lineage.workspace import Workspace
+
+if TYPE_CHECKING:
+    from coevo.configs.env import EnvConfig
 
 VARIABLE = "COEVO_WORKSPACE"
 WorkspaceOption = Annotated[
@@ -63,6 +67,30 @@ def with_option_groups(command: Callable[..., ReturnT]) -> Callable[..., ReturnT
 
     flat.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
     return flat
+
+
+@dataclass(frozen=True)
+class EnvironmentOptions:
+    """An environment that a command plays by itself."""
+
+    env: Annotated[str, typer.Argument(help="Name of the environment, or package.module:Class.")]
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings of the environment.")
+    ] = None
+    python_path: Annotated[
+        list[Path] | None, typer.Option("--python-path", metavar="FOLDER", help="Folder of your own modules.")
+    ] = None
+
+    def loaded(self) -> "EnvConfig":
+        """Its configuration; modules of the user's folders can be imported from then on.
+
+        Raises:
+            CoevoError: there is no such environment or setting.
+        """
+        from coevo.configs.load.load import load_env
+
+        sys.path.extend(str(folder.absolute()) for folder in self.python_path or ())
+        return load_env(self.env, self.settings or [])
 
 
 def left_out(without_optimizer: bool) -> tuple[str, ...]:

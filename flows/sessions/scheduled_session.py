@@ -13,7 +13,7 @@ from prefect.client.schemas.objects import State
 
 from coevo.flows.coevolve import coevolve
 from coevo.flows.history.history import trail
-from coevo.flows.remote_run import at_remote
+from coevo.flows.remote_run import RemoteClaim, at_remote
 from coevo.flows.servers.end_state import name_end, session_workspace
 from coevo.flows.servers.prefect_watch import watching
 from coevo.flows.servers.servers import going_on
@@ -181,7 +181,7 @@ def session(
             holding_for(PURPOSE),
             watching(going_on(run), alone=True),
             reporting_to(reporter),
-            at_remote(opened, run, remote, if_lost=True, purpose=PURPOSE),
+            at_remote(opened, run, remote, RemoteClaim(if_lost=True, purpose=PURPOSE)),
         ):
             tag(run, opened.existing(run).read_config().recipe)
             account = play(opened, opened.existing(run), reporter, iterations, max_hours)

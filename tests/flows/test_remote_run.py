@@ -11,7 +11,7 @@ from support.scheduled import RECIPE, SETTINGS
 from support.second_machine import guide
 
 from coevo.flows import remote_run
-from coevo.flows.remote_run import at_remote
+from coevo.flows.remote_run import RemoteClaim, at_remote
 from coevo.lineage.remote.remote_address import to_push
 from coevo.lineage.remote.remote_lock import RemoteLock
 from coevo.lineage.workspace import Workspace
@@ -95,7 +95,7 @@ def test_a_new_run_takes_no_name_that_the_remote_has(source, tmp_path):
         pass
     with (
         pytest.raises(CoevoError, match="it has a run 'first'"),
-        at_remote(Workspace(tmp_path / "b"), "first", remote, new=True),
+        at_remote(Workspace(tmp_path / "b"), "first", remote, RemoteClaim(new=True)),
     ):
         pass
     assert RemoteLock(to_push(remote), "first").owner() is None

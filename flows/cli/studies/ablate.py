@@ -76,22 +76,29 @@ class StudyOptions:
         return load_study(self.study)
 
 
-@with_option_groups
-def ablate(
-    options: StudyOptions,
-    list_all: Annotated[bool, typer.Option("--list", help="List the studies and their size.")] = False,
+@dataclass(frozen=True)
+class PlayOptions:
+    """Where its runs are played, and where the results go, if anything is started."""
+
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check every arm, and forecast its hours; start nothing.")
-    ] = False,
+    ] = False
     keep: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Decide the study: play reserved worlds, each result landing in DIR."),
-    ] = None,
-    show: Annotated[bool, typer.Option("--show", help="Show the result of the finished runs; start nothing.")] = False,
+    ] = None
+    show: Annotated[bool, typer.Option("--show", help="Show the result of the finished runs; start nothing.")] = False
     pool: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Spread the runs over the workers of a pool, `coevo worker --pool NAME`."),
-    ] = None,
+    ] = None
+
+
+@with_option_groups
+def ablate(
+    options: StudyOptions,
+    playing: PlayOptions,
+    list_all: Annotated[bool, typer.Option("--list", help="List the studies and their size.")] = False,
     as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> int:
@@ -113,13 +120,14 @@ def ablate(
     if list_all:
         return _list(as_json)
     described, workspace = options.described(), workspace_at(directory)
+    keep, pool = playing.keep, playing.pool
     if keep is not None:
         _check_kept(options, pool)
-    if dry_run:
+    if playing.dry_run:
         return _dry_run(described, workspace, as_json)
-    if pool is not None and not show:
+    if pool is not None and not playing.show:
         return _submit(described, workspace, pool, as_json)
-    code = 0 if show else _play(described, workspace, as_json, keep)
+    code = 0 if playing.show else _play(described, workspace, as_json, keep)
     _report(described, workspace, as_json, keep)
     return code
 
