@@ -24,9 +24,8 @@ from coevo.tasks.session import Session
 from coevo.tasks.stage import grouping
 from coevo.tasks.steps.bank_steps import admit, gate_candidates, judge, trial_is_over, update_statistics, weigh, write
 from coevo.tasks.steps.evaluate import evaluate, gate_panels, internalize
-from coevo.tasks.steps.policy_steps import advantage, gate_advantages, gate_episodes, shape, update
+from coevo.tasks.steps.policy_steps import advantage, gate_advantages, gate_episodes, rollout, sample, shape, update
 from coevo.tasks.steps.retire import retire
-from coevo.tasks.steps.rollout import rollout, sample
 
 
 @flow(name="coevolve", persist_result=False, on_completion=[name_end], on_crashed=[name_end])

@@ -17,7 +17,7 @@ from coevo.flows.console.output import console
 from coevo.flows.console.patience import patience
 from coevo.flows.console.progress import Progress
 from coevo.flows.console.progress import shown as progress_in
-from coevo.flows.console.summary import summarise
+from coevo.flows.console.run_overview import summarise
 from coevo.flows.history.run_summaries import RunSummary, unfinished
 from coevo.flows.servers.prefect_watch import watching
 from coevo.flows.servers.ray_cluster import use_cluster

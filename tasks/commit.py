@@ -1,19 +1,23 @@
-"""The commit of a revision: freeze what was made, write it as one revision, and publish it.
+"""The commit of a revision: freeze what was made, write it as one revision, publish it, and remove what it replaces.
 
 It runs beside the next rollout, which changes nothing of a frozen revision.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from coevo.lineage.lineage import Lineage
+from coevo.lineage.lock import cache_lock, if_free, runs_lock_file
+from coevo.lineage.objects.cache import Cache
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import earlier
 from coevo.lineage.revision.sparse import is_sparse
-from coevo.lineage.superseded import remove_superseded
+from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.change import BankChange
 from coevo.models.engines.requests import expense_of
 from coevo.records.entry import Entry
@@ -179,3 +183,47 @@ def publish(stores: Stores, frozen: FrozenRevision, manifest: Manifest) -> None:
     stores.reporter.revision(manifest)
     for alarm in found:
         stores.reporter.warn(alarm)
+
+
+def remove_superseded(workspace: Workspace, run: RunPaths) -> int:
+    """Remove what no revision of any run keeps of the artifacts in ``until_next`` of a run; return the number of files.
+
+    Nothing is removed while this run is pushed, or another process adds objects, creates a run or collects: the next
+    call removes it.
+
+    Raises:
+        CoevoError: the files of an artifact that a run keeps are unknown.
+    """
+    cache = Cache(workspace.cache)
+    with ExitStack() as locks:
+        free = locks.enter_context(if_free(runs_lock_file(workspace.root), run.root / "push.lock"))
+        if not (free and locks.enter_context(cache_lock(workspace.cache, alone=True))):
+            return 0
+        kept = {content: paths.name for paths in workspace.directories() for content in _kept(workspace, paths)}
+        gone = {
+            content for content in _superseded(_history(workspace, run)) if cache.path(content).is_file()
+        } - kept.keys()
+        objects = cache.closure(dict.fromkeys(gone, run.name)) - cache.closure(kept) if gone else set()
+        cache.remove(objects)
+        return len(objects)
+
+
+def _superseded(history: Iterable[Manifest]) -> Iterator[str]:
+    return (manifest.artifacts[name] for manifest in history for name in manifest.until_next)
+
+
+def _kept(workspace: Workspace, run: RunPaths) -> Iterator[str]:
+    """Contents of the artifacts that a run keeps."""
+    history = _history(workspace, run)
+    if history:
+        with Lineage.open(run.lineage, workspace.cache) as lineage:
+            retained = lineage.history.retained()
+        for revision in retained:
+            yield from history[revision].kept(len(history) - 1).values()
+
+
+def _history(workspace: Workspace, run: RunPaths) -> list[Manifest]:
+    if not (run.lineage / ".git").is_dir():
+        return []
+    with Lineage.open(run.lineage, workspace.cache) as lineage:
+        return lineage.history.log()

@@ -14,8 +14,8 @@ from benchmarks.bench import Bench, BenchResult
 from benchmarks.learning.scripted import iterate, scripted
 from coevo.configs.load.load import load_recipe
 from coevo.configs.run_config import RunConfig
-from coevo.envs.homerules.house_contents import HOUSES
 from coevo.envs.homerules.house_conventions import changes_before, facts
+from coevo.envs.homerules.house_world import HOUSES
 from coevo.records.intervals import student
 from coevo.tasks.session import Session
 

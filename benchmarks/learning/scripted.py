@@ -28,9 +28,8 @@ from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.assemble import assemble
 from coevo.tasks.session import Session
 from coevo.tasks.steps.bank_steps import admit, judge, update_statistics, write
-from coevo.tasks.steps.policy_steps import shape
+from coevo.tasks.steps.policy_steps import rollout, sample, shape
 from coevo.tasks.steps.retire import retire
-from coevo.tasks.steps.rollout import rollout, sample
 
 
 class ExpertWorker(RolloutWorker):

@@ -20,12 +20,12 @@ from coevo.configs.update.update_config import DeepSpeedConfig, UpdateConfig
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.objects.cache import disk_usage
 from coevo.lineage.revision import sparse
-from coevo.lineage.superseded import remove_superseded
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.models.policy import policy as policies
 from coevo.models.policy.language_model import Policy
 from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 from coevo.records.draws import key
+from coevo.tasks.commit import remove_superseded
 
 SIZES = {"small": 128, "large": 768}
 """Hidden size by name: 0.9 and 27 million parameters."""

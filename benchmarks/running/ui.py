@@ -10,7 +10,7 @@ import urllib.request
 from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import coevo
 from coevo.flows.sample import FOLDER
-from coevo.flows.servers.browser_links import mlflow_pages, prefect_pages
+from coevo.flows.servers.servers import mlflow_pages, prefect_pages
 from coevo.lineage.workspace import Workspace
 
 TARGET_SECONDS = 25.0

@@ -21,7 +21,7 @@ from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import coevo
 from benchmarks.running import large_run
 from coevo.configs.load.load import load_recipe
-from coevo.flows.servers.browser_links import new_link
+from coevo.flows.servers.servers import new_link
 from coevo.flows.watch.index_build import RunIndex
 from coevo.flows.watch.watch_server import ensure_watch
 from coevo.lineage.lineage import Lineage

@@ -10,8 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from coevo.envs.homerules.house_contents import LEVELS
-from coevo.envs.homerules.house_language import fails, inside, works
+from coevo.envs.homerules.house_world import LEVELS, fails, inside, works
 from coevo.records.draws import Key, generator, key, seed_of
 
 

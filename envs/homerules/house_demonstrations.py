@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coevo.envs.homerules.house_contents import DONE, HALL, HOUSES, LEVELS, OTHER_HOUSES
 from coevo.envs.homerules.house_conventions import Facts, facts, fresh
 from coevo.envs.homerules.house_expert import answer, guess
-from coevo.envs.homerules.house_language import Goal, HouseView
 from coevo.envs.homerules.house_tasks import draw_goal, guide_of
+from coevo.envs.homerules.house_world import DONE, HALL, HOUSES, LEVELS, OTHER_HOUSES, Goal, HouseView
 from coevo.envs.homerules.rules import advance, begin, observe
 from coevo.records.demonstration import Answer, Demonstration, Moment, Note, PastTurn
 from coevo.records.draws import Key, extend, generator

@@ -2,8 +2,16 @@
 
 from collections.abc import Sequence
 
-from coevo.envs.homerules.house_contents import FAMILIES, LEVELS
-from coevo.envs.homerules.house_language import Goal, HouseView, inside, read_instruction, read_observation, works
+from coevo.envs.homerules.house_world import (
+    FAMILIES,
+    LEVELS,
+    Goal,
+    HouseView,
+    inside,
+    read_instruction,
+    read_observation,
+    works,
+)
 from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, extend, seed_of
 

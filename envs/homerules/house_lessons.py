@@ -8,8 +8,8 @@ from itertools import count
 from coevo.envs.base import Probe, Revealed
 from coevo.envs.homerules.house_conventions import facts, fresh
 from coevo.envs.homerules.house_demonstrations import NAMES, distractors, shuffled
-from coevo.envs.homerules.house_language import Goal
 from coevo.envs.homerules.house_tasks import draw_goal, facts_of, goal_of, task_of
+from coevo.envs.homerules.house_world import Goal
 from coevo.records.draws import Key, extend, generator
 from coevo.records.episode import Episode
 from coevo.records.task import Task

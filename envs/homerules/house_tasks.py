@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from coevo.configs.env import HomeRulesConfig
 from coevo.envs.base import Guide
-from coevo.envs.homerules.house_contents import FAMILIES, HOUSES, LEVELS, TARGETS, Family
 from coevo.envs.homerules.house_conventions import Facts, changes_before, facts
-from coevo.envs.homerules.house_language import Goal
+from coevo.envs.homerules.house_world import FAMILIES, HOUSES, LEVELS, TARGETS, Family, Goal
 from coevo.records.draws import Key, generator, key, seed_of
 from coevo.records.task import Task
 from coevo.utilities.errors import CoevoError

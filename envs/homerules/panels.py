@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from coevo.configs.env import HomeRulesConfig
-from coevo.envs.homerules.house_contents import HOUSES, OTHER_HOUSES
 from coevo.envs.homerules.house_conventions import Facts, facts
 from coevo.envs.homerules.house_tasks import pools, task_of
+from coevo.envs.homerules.house_world import HOUSES, OTHER_HOUSES
 from coevo.records.entry import Entry, entry_id
 from coevo.records.task import Task
 from coevo.utilities.errors import CoevoError

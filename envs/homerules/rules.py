@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from coevo.envs.base import Step
-from coevo.envs.homerules.house_contents import (
+from coevo.envs.homerules.house_conventions import Facts
+from coevo.envs.homerules.house_world import (
     DONE,
     FAMILIES,
     HALL,
@@ -15,9 +16,12 @@ from coevo.envs.homerules.house_contents import (
     TARGETS,
     UNDONE,
     Family,
+    Goal,
+    HouseView,
+    fails,
+    inside,
+    works,
 )
-from coevo.envs.homerules.house_conventions import Facts
-from coevo.envs.homerules.house_language import Goal, HouseView, fails, inside, works
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class HouseState:
         held: True if it holds the object.
         treated: True if the held object has been treated.
         placed: number of objects at the target.
-        lost: True if a wrong appliance has spoiled the task.
+        spoiled: True if a wrong appliance has spoiled the task.
         steps: number of actions so far.
     """
 
@@ -53,7 +57,7 @@ class HouseState:
     held: bool = False
     treated: bool = False
     placed: int = 0
-    lost: bool = False
+    spoiled: bool = False
     steps: int = 0
 
     @property
@@ -95,7 +99,7 @@ def advance(state: HouseState, action: str) -> Step[HouseState]:
         case _:
             moved = None
     after, feedback = moved or (later, REFUSED)
-    ended = after.solved or after.lost
+    ended = after.solved or after.spoiled
     out_of_steps = not ended and after.steps >= after.setting.limit
     return Step(
         state=after,
@@ -136,7 +140,7 @@ def _use(state: HouseState, appliance: str) -> _Moved:
         return None
     if appliance == setting.appliance:
         return replace(state, at=appliance, treated=True), works(setting.goal.family, appliance)
-    return replace(state, at=appliance, lost=True), fails(setting.goal.family, appliance)
+    return replace(state, at=appliance, spoiled=True), fails(setting.goal.family, appliance)
 
 
 def _put(state: HouseState, target: str) -> _Moved:

@@ -164,8 +164,8 @@ def _told(end: "RunEnd", workspace: Workspace, as_json: bool) -> int:
 
 def _dry_run(config: RunConfig, workspace: Workspace, on: str | None, as_json: bool) -> int:
     from coevo.flows.console import output
-    from coevo.flows.console.dry_run import report, show
     from coevo.flows.console.patience import patience
+    from coevo.flows.console.run_overview import dry_run_report, show_dry_run
     from coevo.flows.servers.ray_cluster import use_cluster
     from coevo.models.capacity.devices import here, named
     from coevo.tasks.preflight.forecast import forecast, on_this_machine
@@ -179,8 +179,8 @@ def _dry_run(config: RunConfig, workspace: Workspace, on: str | None, as_json: b
             rehearsal = rehearse(config, env)
         with in_stage("forecasts memory, disk and time"):
             found = forecast(config, rehearsal, here(workspace.root) if on is None else named(on))
-            said = report(config, env, on_this_machine(found, config) if on is None else found)
-    (output.document if as_json else show)(said)
+            said = dry_run_report(config, env, on_this_machine(found, config) if on is None else found)
+    (output.document if as_json else show_dry_run)(said)
     return int(not said["ready"])
 
 

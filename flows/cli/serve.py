@@ -28,8 +28,8 @@ def ui(
     Example: coevo ui --open
     """
     from coevo.flows.history.run_summaries import faults, run_summaries
-    from coevo.flows.servers.browser_links import mlflow_pages, page_to, prefect_pages
     from coevo.flows.servers.end_state import name_crashed
+    from coevo.flows.servers.servers import mlflow_pages, page_to, prefect_pages
     from coevo.flows.servers.visits import LINK, OPEN_WITHIN
     from coevo.tasks.publish.reporter import in_stage
 
@@ -70,7 +70,7 @@ def watch(
 
     Example: coevo watch homerules-coevo-rl-1 --open
     """
-    from coevo.flows.servers.browser_links import new_link, page_to
+    from coevo.flows.servers.servers import new_link, page_to
     from coevo.flows.watch.watch_server import ensure_watch, token_of
 
     workspace = workspace_at(directory)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coevo.flows.console.output import plain
-from coevo.flows.report.curves import by_panel, durations, internalization, spread
+from coevo.flows.report.charts import by_panel, durations, internalization, spread
 from coevo.flows.report.facts import ReportData
 from coevo.flows.report.graph import graph
 from coevo.flows.report.outcomes import by_kind, by_reason, changed_settings, origin, start_and_end
@@ -34,8 +34,7 @@ from coevo.flows.history.verdicts import (
     verdict_row,
     with_credit,
 )
-from coevo.flows.report.charts import WIDTH, Plot, Scale, across, upwards
-from coevo.flows.report.curves import panels
+from coevo.flows.report.charts import WIDTH, Plot, Scale, across, panels, upwards
 from coevo.flows.report.lives import Life
 from coevo.lineage.revision.code_version import flat
 from coevo.memory.bank.change import Judged

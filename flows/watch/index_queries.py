@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -49,33 +48,15 @@ class BankList:
     scopes: Sequence[tuple[str, int]]
 
 
-class IndexReader:
-    """The index of a run at one revision.
+class IndexQueries:
+    """Questions to an index that knows which revisions led to one.
 
     Attributes:
         revision: the revision.
-        last: the last revision of the index.
     """
 
-    def __init__(self, database: sqlite3.Connection, revision: int | None) -> None:
-        self._database = database
-        self.last = int(self._value("SELECT COALESCE(MAX(revision), -1) FROM revisions") or 0)
-        self.revision = self.last if revision is None else min(revision, self.last)
-        database.execute(LED, (self.revision,))
-
-    @classmethod
-    @contextmanager
-    def opened(cls, file: Path, revision: int | None = None) -> Iterator[Self]:
-        """Open the index read-only within the block; without a number, at its last revision.
-
-        Raises:
-            sqlite3.DatabaseError: there is none yet, or it is damaged.
-        """
-        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            database.row_factory = sqlite3.Row
-            database.execute("PRAGMA temp_store = MEMORY")
-            database.execute("BEGIN")
-            yield cls(database, revision)
+    def __init__(self, database: sqlite3.Connection, revision: int) -> None:
+        self._database, self.revision = database, revision
 
     def _rows(self, statement: str, values: IndexRow | Sequence[Any] = ()) -> list[IndexRow]:
         return [dict(row) for row in self._database.execute(statement, values)]
@@ -84,63 +65,12 @@ class IndexReader:
         row = self._database.execute(statement, values).fetchone()
         return None if row is None else row[0]
 
-    def manifest(self, revision: int | None = None) -> Manifest:
-        """Manifest of this revision, or of another one."""
-        number = self.revision if revision is None else revision
-        blob = self._value("SELECT manifest FROM revisions WHERE revision = ?", (number,))
-        if blob is None:
-            raise sqlite3.DatabaseError(f"revision {number} is not in the index")
-        return Manifest.parse(zlib.decompress(blob).decode())
 
-    @cached_property
-    def trail(self) -> list[int]:
-        """Revisions that led to this one, oldest first, itself included."""
-        return [row["revision"] for row in self._rows("SELECT revision FROM led ORDER BY revision")]
+class EntryQueries(IndexQueries):
+    """The bank of a revision: its entries, their uses and their changes."""
 
-    def row(self) -> IndexRow:
-        """Figures of this revision."""
-        columns = "revision, iteration, predecessor, moment, what, train, train_low, train_high, held, held_low, "
-        columns += "held_high, bank, seconds, kept, training, held_out"
-        return self._rows(f"SELECT {columns} FROM revisions WHERE revision = ?", (self.revision,))[0]
-
-    def faults(self) -> list[IndexRow]:
-        """Parts of revisions that could not be read."""
-        return self._rows("SELECT * FROM faults ORDER BY revision, part")
-
-    def lacks_bank(self) -> bool:
-        """True if the bank of this revision could not be read: its rows are those of the last one that could."""
-        return any((row["revision"], row["part"]) == (self.revision, "bank") for row in self.faults())
-
-    def curve(self) -> list[IndexRow]:
-        """Success, bank and series of the revisions that led to the last one, pooled into few points.
-
-        A point has the number of its last revision; means are means of the pooled, and their intervals those of a mean
-        of independent values.
-        """
-        columns = "revision, train, train_low, train_high, held, held_low, held_high, bank"
-        rows = self._rows(f"SELECT {columns} FROM revisions WHERE revision IN (SELECT revision FROM led) ORDER BY 1")
-        named = dict[int, IndexRow]()
-        for row in self._rows("SELECT name, revision, value FROM metrics WHERE revision IN (SELECT revision FROM led)"):
-            named.setdefault(row["revision"], {})[row["name"]] = row["value"]
-        whole = [row | named.get(row["revision"], {}) for row in rows]
-        size = -(-len(whole) // MAX_POINTS)
-        return whole if size < 2 else [_pooled(whole[at : at + size]) for at in range(0, len(whole), size)]
-
-    def best(self) -> IndexRow | None:
-        """Revision of the trail with the highest held-out success, the earliest of equal ones."""
-        led = "SELECT revision, held FROM revisions JOIN led USING (revision) WHERE held IS NOT NULL"
-        return next(iter(self._rows(f"{led} ORDER BY held DESC, revision LIMIT 1")), None)
-
-    def expenses(self) -> list[Expense]:
-        """Expense by part up to this revision, those that rollbacks left behind included."""
-        sums = ", ".join(f"SUM({name}) AS {name}" for name in ("episodes", "questions", "tokens", "seconds", "money"))
-        rows = self._rows(f"SELECT part, {sums} FROM expenses WHERE revision <= ? GROUP BY part", (self.revision,))
-        found = {row["part"]: row for row in rows}
-        made = [Expense(budgets=part.budgets, **found[part.name]) for part in PARTS if part.name in found]
-        return [each for each in made if each.is_shown()]
-
-    def bank(self, query: str = "", scope: str | None = None, page: int = 0) -> BankList:
-        """Entries of the bank by scope and id, with their uses; ``query`` is searched for in their texts."""
+    def page(self, query: str = "", scope: str | None = None, page: int = 0) -> BankList:
+        """A page of the bank by scope and id, with their uses; ``query`` is searched for in their texts."""
         values: IndexRow = {"at": self.revision, "query": query.casefold(), "scope": scope}
         where = f"{ACTIVE} AND (:query = '' OR instr(folded, :query) > 0)"
         scopes = self._rows(f"SELECT scope, COUNT(*) AS n FROM bank WHERE {where} GROUP BY scope ORDER BY 1", values)
@@ -197,11 +127,6 @@ class IndexReader:
                 found[entry] = spans[-1]
         return found
 
-    def begun(self, prefix: str) -> list[str]:
-        """Ids of entries that begin with a text."""
-        rows = self._rows("SELECT DISTINCT id FROM bank WHERE substr(id, 1, ?) = ? LIMIT 3", (len(prefix), prefix))
-        return [row["id"] for row in rows]
-
     def similar(self, entry: IndexRow, count: int) -> list[tuple[float, IndexRow]]:
         """Other entries of this revision and scope whose texts are most alike, with their similarity from 0 to 1."""
         rows = self._rows(
@@ -246,29 +171,28 @@ class IndexReader:
         statement = "SELECT content, episode FROM uses WHERE lesson = (SELECT number FROM lessons WHERE id = ?)"
         return self._rows(statement, (entry,))
 
-    def content(self, training: bool) -> int | None:
-        """Number of this revision's episodes; None where it keeps none."""
-        found = self.row()["training" if training else "held_out"]
-        return None if found is None else int(found)
 
-    def episodes(self, panel: str, wanted: IndexRow) -> list[IndexRow]:
+class EpisodeQueries(IndexQueries):
+    """The episodes that a revision and those before it keep."""
+
+    def chosen(self, panel: str, wanted: IndexRow) -> list[IndexRow]:
         """Episodes of this revision by task and replica.
 
         Args:
             panel: name of a panel, or ``TRAINING``.
             wanted: values of ``kind``, ``reason``, ``use``, ``lesson`` and ``outcome`` (``failed``, ``solved``).
         """
-        content = self.content(panel == TRAINING)
+        content = self._content(panel == TRAINING)
         values = {"content": content, "panel": panel, **{name: value for name, value in wanted.items() if value}}
         conditions = [text for name, text in EPISODE_CONDITIONS.items() if name in values]
         conditions += {"failed": ["success = 0"], "solved": ["success = 1"]}.get(str(values.get("outcome")), [])
         where = " AND ".join(["content = :content", *conditions])
         return self._rows(f"SELECT * FROM episodes WHERE {where} ORDER BY task, replica, number", values)
 
-    def episode(self, training: bool, number: int) -> IndexRow | None:
+    def at(self, training: bool, number: int) -> IndexRow | None:
         """An episode of this revision by its position; None where there is none."""
         statement = "SELECT * FROM episodes WHERE content = ? AND number = ?"
-        return next(iter(self._rows(statement, (self.content(training), number))), None)
+        return next(iter(self._rows(statement, (self._content(training), number))), None)
 
     def source(self, episode: str) -> IndexRow | None:
         """A training episode by its id, which begins with its revision, with that revision; None where it is gone."""
@@ -290,11 +214,99 @@ class IndexReader:
         )
         return sorted((row["panel"] for row in rows), key=lambda panel: panel != TRAINING)
 
-    def with_episodes(self, training: bool) -> list[int]:
+    def revisions(self, training: bool) -> list[int]:
         """Revisions of the trail that keep such episodes, the latest first."""
         column = "training" if training else "held_out"
         rows = self._rows(f"SELECT revision FROM led WHERE {column} IS NOT NULL ORDER BY revision DESC")
         return [row["revision"] for row in rows]
+
+    def _content(self, training: bool) -> int | None:
+        """Number of this revision's episodes; None where it keeps none."""
+        column = "training" if training else "held_out"
+        found = self._value(f"SELECT {column} FROM revisions WHERE revision = ?", (self.revision,))
+        return None if found is None else int(found)
+
+
+class IndexReader(IndexQueries):
+    """The index of a run at one revision.
+
+    Attributes:
+        revision: the revision.
+        last: the last revision of the index.
+        entries: questions about the bank.
+        episodes: questions about episodes.
+    """
+
+    def __init__(self, database: sqlite3.Connection, revision: int | None) -> None:
+        self.last = int(database.execute("SELECT COALESCE(MAX(revision), -1) FROM revisions").fetchone()[0])
+        super().__init__(database, self.last if revision is None else min(revision, self.last))
+        database.execute(LED, (self.revision,))
+        self.entries = EntryQueries(database, self.revision)
+        self.episodes = EpisodeQueries(database, self.revision)
+
+    @classmethod
+    @contextmanager
+    def opened(cls, file: Path, revision: int | None = None) -> Iterator[Self]:
+        """Open the index read-only within the block; without a number, at its last revision.
+
+        Raises:
+            sqlite3.DatabaseError: there is none yet, or it is damaged.
+        """
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            database.row_factory = sqlite3.Row
+            database.execute("PRAGMA temp_store = MEMORY")
+            database.execute("BEGIN")
+            yield cls(database, revision)
+
+    def manifest(self, revision: int | None = None) -> Manifest:
+        """Manifest of this revision, or of another one."""
+        number = self.revision if revision is None else revision
+        blob = self._value("SELECT manifest FROM revisions WHERE revision = ?", (number,))
+        if blob is None:
+            raise sqlite3.DatabaseError(f"revision {number} is not in the index")
+        return Manifest.parse(zlib.decompress(blob).decode())
+
+    def row(self) -> IndexRow:
+        """Figures of this revision."""
+        columns = "revision, iteration, predecessor, moment, what, train, train_low, train_high, held, held_low, "
+        columns += "held_high, bank, seconds, kept, training, held_out"
+        return self._rows(f"SELECT {columns} FROM revisions WHERE revision = ?", (self.revision,))[0]
+
+    def faults(self) -> list[IndexRow]:
+        """Parts of revisions that could not be read."""
+        return self._rows("SELECT * FROM faults ORDER BY revision, part")
+
+    def lacks_bank(self) -> bool:
+        """True if the bank of this revision could not be read: its rows are those of the last one that could."""
+        return any((row["revision"], row["part"]) == (self.revision, "bank") for row in self.faults())
+
+    def curve(self) -> list[IndexRow]:
+        """Success, bank and series of the revisions that led to the last one, pooled into few points.
+
+        A point has the number of its last revision; means are means of the pooled, and their intervals those of a mean
+        of independent values.
+        """
+        columns = "revision, train, train_low, train_high, held, held_low, held_high, bank"
+        rows = self._rows(f"SELECT {columns} FROM revisions WHERE revision IN (SELECT revision FROM led) ORDER BY 1")
+        named = dict[int, IndexRow]()
+        for row in self._rows("SELECT name, revision, value FROM metrics WHERE revision IN (SELECT revision FROM led)"):
+            named.setdefault(row["revision"], {})[row["name"]] = row["value"]
+        whole = [row | named.get(row["revision"], {}) for row in rows]
+        size = -(-len(whole) // MAX_POINTS)
+        return whole if size < 2 else [_pooled(whole[at : at + size]) for at in range(0, len(whole), size)]
+
+    def best(self) -> IndexRow | None:
+        """Revision of the trail with the highest held-out success, the earliest of equal ones."""
+        led = "SELECT revision, held FROM revisions JOIN led USING (revision) WHERE held IS NOT NULL"
+        return next(iter(self._rows(f"{led} ORDER BY held DESC, revision LIMIT 1")), None)
+
+    def expenses(self) -> list[Expense]:
+        """Expense by part up to this revision, those that rollbacks left behind included."""
+        sums = ", ".join(f"SUM({name}) AS {name}" for name in ("episodes", "questions", "tokens", "seconds", "money"))
+        rows = self._rows(f"SELECT part, {sums} FROM expenses WHERE revision <= ? GROUP BY part", (self.revision,))
+        found = {row["part"]: row for row in rows}
+        made = [Expense(budgets=part.budgets, **found[part.name]) for part in PARTS if part.name in found]
+        return [each for each in made if each.is_shown()]
 
 
 def _pooled(rows: Sequence[IndexRow]) -> IndexRow:

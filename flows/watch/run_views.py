@@ -107,12 +107,12 @@ def bank(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValues:
     since = number(query, "from")
     since = reader.row()["predecessor"] if since is None else min(since, reader.last)
     text = query.get("q", "")[:200]
-    found = reader.bank(text, scope, page)
+    found = reader.entries.page(text, scope, page)
     return {
         "found": found,
         "groups": [(scope, list(rows)) for scope, rows in groupby(found.rows, key=lambda row: row["scope"])],
         "since": since,
-        "changes": None if since is None else reader.changes(since),
+        "changes": None if since is None else reader.entries.changes(since),
         "q": text,
         "scope": scope,
         "page": page,
@@ -124,14 +124,14 @@ def bank(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValues:
 
 def lesson(run: WatchedRun, reader: IndexReader, query: PageQuery, name: str) -> PageValues:
     """The card of an entry."""
-    spans = reader.spans(name)
+    spans = reader.entries.spans(name)
     if not spans:
         raise CoevoError(f"entry {name!r} is not in the bank of {run.name}, nor was it")
     known = [span for span in spans if span["since"] <= reader.revision] or spans[:1]
     now, active = known[-1], known[-1]["until"] is None or known[-1]["until"] > reader.revision
     fields = {field: now[field] for field in Entry.__dataclass_fields__}
     entry = Entry(**fields | {"sources": tuple(now["sources"])})
-    life = reader.life(entry)
+    life = reader.entries.life(entry)
     made = reader.manifest(min(entry.created, reader.last))
     page = {
         "entry": now,
@@ -140,9 +140,9 @@ def lesson(run: WatchedRun, reader: IndexReader, query: PageQuery, name: str) ->
         "spans": spans,
         "life": life,
         "gain": life.interval,
-        "uses": reader.uses(name),
-        "similar": reader.similar(now, SIMILAR),
-        "sources": [(source, reader.source(source)) for source in entry.sources],
+        "uses": reader.entries.uses(name),
+        "similar": reader.entries.similar(now, SIMILAR),
+        "sources": [(source, reader.episodes.source(source)) for source in entry.sources],
         "writer": (made.state["config"]["bank"] or {}).get("writer", {}).get("type", ""),
         "verdicts": [],
         "credits": [],
@@ -173,12 +173,12 @@ def _judged(run: WatchedRun, reader: IndexReader, name: str) -> PageValues:
 
 def episodes(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValues:
     """Episodes of a revision by task, chosen by panel, kind, outcome, reason and lesson."""
-    panels = reader.panels()
+    panels = reader.episodes.panels()
     panel = query.get("set", "")
     panel = panel if panel in panels else next((each for each in panels if each != TRAINING), TRAINING)
     wanted = {name: query.get(name, "") for name in ("kind", "reason", "use", "lesson", "outcome")}
-    every = reader.episodes(panel, {}) if panels else []
-    rows = reader.episodes(panel, wanted) if any(wanted.values()) and panels else every
+    every = reader.episodes.chosen(panel, {}) if panels else []
+    rows = reader.episodes.chosen(panel, wanted) if any(wanted.values()) and panels else every
     groups = [(task, list(group)) for task, group in groupby(rows, key=lambda row: (row["task"], row["instruction"]))]
     page = number(query, "page") or 0
     return {
@@ -196,13 +196,15 @@ def episodes(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValu
         "tasks": len(groups),
         "page": page,
         "pages": -(-len(groups) // MAX_GROUPS),
-        "latest": {name: reader.with_episodes(name == TRAINING)[:1] for name in (TRAINING, HELD_OUT)},
+        "latest": {name: reader.episodes.revisions(name == TRAINING)[:1] for name in (TRAINING, HELD_OUT)},
     }
 
 
 def group(run: WatchedRun, reader: IndexReader, query: PageQuery, task: str) -> PageValues:
     """Episodes of one task side by side: its group of training, or with and without the bank on the same draws."""
-    rows = [row for panel in reader.panels() for row in reader.episodes(panel, {}) if row["task"] == task]
+    rows = [
+        row for panel in reader.episodes.panels() for row in reader.episodes.chosen(panel, {}) if row["task"] == task
+    ]
     if not rows:
         raise CoevoError(f"task {task!r} was not played in {run.name}@{reader.revision}")
     manifest, stored = reader.manifest(), dict[str, tuple["Episode", str, str, str]]()
@@ -216,13 +218,13 @@ def group(run: WatchedRun, reader: IndexReader, query: PageQuery, task: str) -> 
 def episode(run: WatchedRun, reader: IndexReader, query: PageQuery, kind: str, position: int) -> PageValues:
     """One episode, turn by turn, with its prompts."""
     training = kind == TRAINING
-    row = reader.episode(training, position) if kind in (TRAINING, HELD_OUT) and position < 1 << 31 else None
+    row = reader.episodes.at(training, position) if kind in (TRAINING, HELD_OUT) and position < 1 << 31 else None
     if row is None:
         raise CoevoError(f"{run.name}@{reader.revision} keeps no {kind} episode {position}")
     found = run.episodes(reader.manifest(), training, [row["id"]])
     played, panel, reason, use = found[row["id"]]
     decode = run.decoder()
-    texts = reader.texts(sorted({entry for turn in played.turns for entry in turn.retrieved}), training)
+    texts = reader.entries.texts(sorted({entry for turn in played.turns for entry in turn.retrieved}), training)
     turns = [
         told | {"prompt": decode(turn.prompt_ids), "finished": turn.completion.finished}
         for told, turn in zip(turn_rows(played), played.turns, strict=True)

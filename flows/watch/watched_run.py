@@ -23,7 +23,7 @@ from coevo.lineage.status import RunStatus, read_record
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import BankView, StoredBank
 from coevo.models.policy.decoder import Decoder
-from coevo.tasks.publish.live_phases import LivePhases, read_phases
+from coevo.tasks.publish.reporter import LivePhases, read_phases
 from coevo.tasks.writing.artifact import ANSWERS
 from coevo.tasks.writing.artifact import FOLDER as WRITING
 from coevo.tasks.writing.journal import Answered, parse

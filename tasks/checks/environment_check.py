@@ -238,9 +238,9 @@ def _form(env: Environment[object], draw: Key) -> CheckResult:
         text = "a tool call" if guide.tools else "not named: a line 'Action: ...' is asked for, and any form is read"
         return CheckResult("form", True, text)
     check_parser(form)
-    lost = _lost(guide, examples)
-    if lost:
-        text = f"the example {lost[0]!r:.80} is not read as it is written ({form}): correct it, or the form"
+    misread = _misread(guide, examples)
+    if misread:
+        text = f"the example {misread[0]!r:.80} is not read as it is written ({form}): correct it, or the form"
         return CheckResult("form", False, text)
     shown = f"; {counted(len(examples), 'example')} read" if examples else ""
     return CheckResult("form", True, f"{form}{shown}")
@@ -250,14 +250,14 @@ def _readable(env: Environment[object], draw: Key, episodes: Sequence[_Episode],
     """Check that answers are read back as the actions that they were written with: valid ones and given ones."""
     guide = sound(env.try_guide(env.sample(1, draw)[0]))
     written = {*actions, *(each.actions[index] for each in episodes for index in each.valid)}
-    lost = _lost(guide, sorted(written))
-    if lost:
+    misread = _misread(guide, sorted(written))
+    if misread:
         remedy = "name another form (Guide.answer), or change the grammar of actions"
-        return CheckResult("answers", False, f"the action {lost[0]!r:.80} is not read as it is written: {remedy}")
+        return CheckResult("answers", False, f"the action {misread[0]!r:.80} is not read as it is written: {remedy}")
     return CheckResult("answers", True, counted(len(written), "action"))
 
 
-def _lost(guide: Guide, actions: Sequence[str]) -> list[str]:
+def _misread(guide: Guide, actions: Sequence[str]) -> list[str]:
     """Actions that are not read as they are written in the form of an environment."""
     asked = format_of("auto", guide.answer, False)
     reader = Reader("auto" if guide.answer is None else guide.answer, guide.tools if guide.answer else ())

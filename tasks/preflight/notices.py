@@ -29,7 +29,7 @@ from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Task, key_by
 from coevo.tasks.preflight.environment_errors import asked, guided, sampled
-from coevo.tasks.writing.teacher import episode
+from coevo.tasks.writing.writer_training import episode
 
 EPISODES, LEAST, SECONDS = 24, 8, 10.0
 """Most and fewest expert episodes in which a rule must find something, and seconds after which no more are played."""

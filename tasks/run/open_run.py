@@ -34,9 +34,8 @@ from coevo.tasks.parts import Stores
 from coevo.tasks.pending_revision import PendingRevision, Result
 from coevo.tasks.placement import trainer_launch
 from coevo.tasks.publish.catchup import open_publisher
-from coevo.tasks.publish.live_phases import recording_phases
 from coevo.tasks.publish.prefect import artifacts_of
-from coevo.tasks.publish.reporter import Reporter, in_stage
+from coevo.tasks.publish.reporter import Reporter, in_stage, recording_phases
 from coevo.tasks.resumed_artifacts import restore_artifacts
 from coevo.tasks.run.assemble import assemble, check_engine, environment_of, open_engine
 from coevo.tasks.run.changes import check_unchanged

@@ -35,7 +35,7 @@ from coevo.tasks.publish.reporter import Reporter, in_stage
 from coevo.tasks.run.assemble import worker_of
 from coevo.tasks.run.weight_digests import tables
 from coevo.tasks.stage import stage
-from coevo.tasks.writing.teacher import Chance, answered, expert_episodes
+from coevo.tasks.writing.writer_training import Chance, answered, expert_episodes
 
 if TYPE_CHECKING:
     from coevo.models.policy.cloning import Examples, ProbeResult, WarmStartReport

@@ -1,6 +1,7 @@
-"""Steps of the policy: rewards of an iteration's episodes, advantages of their tokens, and the update by both.
+"""Steps of the policy: the rollout, rewards of its episodes, advantages of their tokens, and the update by both.
 
-The update is that of CoEvo-RL Algorithm 1, line 6; the engine gets its weights.
+Rollout and update are lines 2 and 6 of CoEvo-RL Algorithm 1. A batch is played now, or was played ahead and is taken
+into the run; the engine gets the weights of the update.
 """
 
 from collections.abc import Hashable, Sequence
@@ -15,20 +16,74 @@ from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.advantages import estimate
 from coevo.models.advantages.trajectory import Advantages, Trajectory, roundings, totals, zero_variance
-from coevo.models.rewards import Rewards, reward
+from coevo.models.rewards import Rewards, reward, unrewarded
 from coevo.models.trainer.samples import write_answers, write_samples, write_turns
 from coevo.records.arrays import Floats
-from coevo.records.episode import Episode, Turn
-from coevo.records.metric_names import STREAK
+from coevo.records.episode import Episode, Turn, played
+from coevo.records.metric_names import STREAK, UNREWARDED
 from coevo.tasks.gates.episodes import check_advantages, check_episodes
+from coevo.tasks.iteration.batch import measured, play, play_vectorised, tasks_of, treatment_groups, with_revisited
 from coevo.tasks.iteration.held_out import limits_at
-from coevo.tasks.iteration.prefetch import check_fresh, playing_ahead
+from coevo.tasks.iteration.prefetch import awaited, check_fresh, playing_ahead, staleness
 from coevo.tasks.iteration.reflect import reflected
-from coevo.tasks.pending_revision import Result, Shaped, Targets
+from coevo.tasks.pending_revision import PlayedBatch, Result, Shaped, Targets, apart, cost
 from coevo.tasks.placement import make_room
-from coevo.tasks.play.treatment_groups import TreatmentGroups, group_name
+from coevo.tasks.play.episode_metrics import check_losses, outcome_metrics, report_losses, spread, unusable_metrics
+from coevo.tasks.play.treatment_groups import TaskBatch, TreatmentGroups, group_name
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name, stage, untracked
+
+
+@stage("rollout")
+def rollout(session: Session, drawn: TaskBatch) -> Result[list[Episode]]:
+    """The batch of tasks, played; episodes in the order (task, replica).
+
+    What was played of it ahead is taken (``rollout.ahead``); else it is played with the current policy and bank. With
+    ``rollout.turns``, that many turns of each parallel environment: what of episodes was played in them, in the order
+    (slot, time). Outcomes are those of the episodes that ended. With ``rollout.gateway``, agents with a loop of their
+    own play.
+    """
+    source = session.source
+    batch = source.collect(session) if source is not None else awaited(session, drawn.tasks) or _now(session, drawn)
+    report_losses(session.stores.reporter, batch.episodes, "train")
+    check_losses(batch.episodes, session.config.rollout.lost_limit, "train")
+    metrics = _outcomes(session, batch.episodes) | batch.metrics | staleness(session, batch.episodes)
+    metrics |= unusable_metrics(batch.episodes, session.config.alarm.unusable)
+    return Result(batch.episodes, metrics, batch.rates, apart(cost(batch.episodes), "rollout"))
+
+
+def _now(session: Session, drawn: TaskBatch) -> PlayedBatch:
+    here, turns = session.here, session.config.rollout.turns
+    seen = session.experience(here)
+    episodes = play(session, here, drawn, seen) if turns is None else play_vectorised(session, turns, seen)
+    return measured(session, episodes, seen)
+
+
+def _outcomes(session: Session, episodes: Sequence[Episode]) -> dict[str, float]:
+    ended = [session.environments.whole(episode) for episode in episodes if not episode.following]
+    figures = outcome_metrics(ended, "train") | spread(ended) if ended else {}
+    outcomes = [(episode.success, episode.reward) for episode in played(ended)]
+    worthless = unrewarded(outcomes, session.parts.env.reward_range)
+    figures |= {UNREWARDED: float(worthless)} if worthless else {}
+    if session.config.rollout.turns is None:
+        return figures
+    unfinished = len(episodes) - len(ended)
+    return figures | {"agent/episodes/ended": float(len(ended)), "agent/episodes/unfinished": float(unfinished)}
+
+
+@untracked("sample tasks")
+def sample(session: Session) -> Result[TaskBatch]:
+    """Draw the batch of training tasks; no panel holds any of them, and groups of some may try candidates.
+
+    Metrics say where a staged schedule stands. The batch is empty where parallel environments draw a task whenever they
+    are free (``rollout.turns``), and where agents choose their own (``rollout.gateway``).
+    """
+    metrics = {} if session.config.schedule.type == "joint" else session.due.phase().metrics()
+    if session.config.rollout.turns is not None or session.source is not None:
+        return Result(TaskBatch(()), metrics)
+    tasks = with_revisited(session, tasks_of(session, session.here))
+    return Result(TaskBatch(tasks, treatment_groups(session)), metrics)
+
 
 HISTOGRAM = np.linspace(-3.0, 3.0, 13)
 """Edges of the advantage histogram; values beyond them count in the outer bins."""

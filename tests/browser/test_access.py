@@ -24,7 +24,7 @@ OPEN = """
 import sys
 from pathlib import Path
 import typer
-from coevo.flows.servers.browser_links import page_to, prefect_pages
+from coevo.flows.servers.servers import page_to, prefect_pages
 link = prefect_pages(Path(sys.argv[1]))
 typer.launch(page_to(link, Path(sys.argv[1])))
 print(link)

@@ -12,7 +12,7 @@ from support.runs import coevo, states
 from coevo.flows.api import bank, log
 from coevo.flows.history.revision_reference import reading
 from coevo.flows.sample import RUN
-from coevo.flows.servers.browser_links import mlflow_pages
+from coevo.flows.servers.servers import mlflow_pages
 from coevo.tasks.publish.mlflow.traces import sample, trace_id
 from coevo.tasks.publish.reporter import headline
 from coevo.tasks.revision_artifacts import held_out_of

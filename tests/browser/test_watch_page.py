@@ -12,8 +12,7 @@ from coevo.flows.history.revision_reference import reading
 from coevo.flows.history.success import held_out_success
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
-from coevo.tasks.publish.live_phases import PhaseRecorder
-from coevo.tasks.publish.reporter import Silent
+from coevo.tasks.publish.reporter import PhaseRecorder, Silent
 
 pytestmark = pytest.mark.full
 WIDTHS = {"wide": 1280, "narrow": 390}

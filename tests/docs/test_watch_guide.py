@@ -10,7 +10,7 @@ from support.guide_files import DOCS
 from support.small_run import build
 
 from coevo.flows.cli import serve
-from coevo.flows.servers import browser_links
+from coevo.flows.servers import servers
 from coevo.flows.watch import watch_server
 from coevo.flows.watch.watch_app import WatchSite, watch_app
 from coevo.lineage.workspace import Workspace
@@ -21,7 +21,7 @@ PAGE = (DOCS / "watch.md").read_text(encoding="utf-8")
 def test_the_command_prints_a_link_and_a_token(tmp_path, monkeypatch, capsys):
     build(tmp_path, "household")
     monkeypatch.setattr(watch_server, "ensure_watch", lambda root: ("http://127.0.0.1:1", "secret"))
-    monkeypatch.setattr(browser_links, "new_link", lambda *_: "http://127.0.0.1:1/coevo/open/x")
+    monkeypatch.setattr(servers, "new_link", lambda *_: "http://127.0.0.1:1/coevo/open/x")
     (line,) = re.findall(r"^\$ coevo watch (.*)$", PAGE, re.MULTILINE)
     serve.watch(*shlex.split(line), as_json=True, directory=tmp_path)
     told = json.loads(capsys.readouterr().out)

@@ -12,8 +12,8 @@ from support.browser import urls
 from support.runs import coevo
 
 from coevo.flows.sample import RUN
-from coevo.flows.servers.browser_links import mlflow_pages
 from coevo.flows.servers.server_secret import secret_of
+from coevo.flows.servers.servers import mlflow_pages
 from coevo.flows.upkeep.publishing import complete
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store

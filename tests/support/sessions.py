@@ -19,9 +19,8 @@ from coevo.tasks.run.open_run import position
 from coevo.tasks.session import Session
 from coevo.tasks.steps.bank_steps import admit, gate_candidates, judge, trial_is_over, update_statistics, weigh, write
 from coevo.tasks.steps.evaluate import evaluate
-from coevo.tasks.steps.policy_steps import gate_episodes, shape
+from coevo.tasks.steps.policy_steps import gate_episodes, rollout, sample, shape
 from coevo.tasks.steps.retire import retire
-from coevo.tasks.steps.rollout import rollout, sample
 
 
 @contextmanager

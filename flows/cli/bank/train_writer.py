@@ -32,7 +32,7 @@ def train_writer(
     from coevo.configs.load.load import load_recipe
     from coevo.envs.registry import make
     from coevo.flows.console.progress import shown
-    from coevo.tasks.writing.train import train_writer_model
+    from coevo.tasks.writing.writer_training import train_writer_model
 
     if directory.exists():
         raise CoevoError(f"{directory} exists: name a new directory")

@@ -23,7 +23,7 @@ from coevo.lineage.revision.retention import ranges
 from coevo.records.entry import Entry
 
 if TYPE_CHECKING:
-    from coevo.memory.bank.provenance import Provenance
+    from coevo.memory.bank.bank import Provenance
 
 WhyRow = Mapping[str, Any]
 VERDICT_COLUMNS = ("revision", "candidates", "admitted", "difference", "low", "high", "significant")
@@ -42,7 +42,7 @@ def why(
 
     Example: coevo bank why homerules-coevo-rl-1 3f2a9c01b7de
     """
-    from coevo.memory.bank.provenance import why as trace
+    from coevo.memory.bank.bank import why as trace
 
     with reading(run, workspace_at(workspace)) as opened:
         entry = find_entry(entry, ids_of(opened.bank()))

@@ -1,8 +1,14 @@
-"""Weights of a server, and what proves that it has them: digests of their tensors, and the policy's probe."""
+"""Weights of a server, and what proves that it has them: digests of their tensors, and the policy's probe.
+
+The probe are log-probs of a fixed prompt. The process that generates with vLLM never holds a policy:
+``python -m coevo.models.engines.vllm.expected`` loads it, prints its probe as JSON and ends.
+"""
 
 import hashlib
+import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from io import BufferedReader
 from pathlib import Path
@@ -13,8 +19,10 @@ import torch
 from torch import Tensor
 
 from coevo.configs.rollout.rollout_config import VllmEngineConfig
-from coevo.models.engines.vllm.probe import probe_apart
 from coevo.models.engines.vllm.server_check import ServerProbe, WeightsError
+from coevo.models.policy.apart import run_apart
+from coevo.models.policy.language_model import Policy
+from coevo.models.policy.policy import load
 from coevo.models.weights.tensor_digest import chunk_length, digest
 from coevo.models.weights.tensor_file import Spec, read_layout
 
@@ -141,3 +149,51 @@ def _chunks(file: BufferedReader, spec: Spec, start: int, dtype: torch.dtype) ->
     for first in range(0, spec.bytes, step):
         part = bytearray(file.read(min(step, spec.bytes - first)))
         yield torch.frombuffer(part, dtype=spec.dtype).to(into)
+
+
+LENGTH = 48
+"""Maximum number of tokens of the prompt; they are spread over the vocabulary."""
+
+
+@torch.inference_mode()
+def probe_of(policy: Policy, temperature: float, former: Sequence[float] = ()) -> ServerProbe:
+    """Create a fixed prompt without meaning, and the policy's log-probs of it in a forward of our own.
+
+    Args:
+        policy: the expected policy.
+        temperature: of the rollouts.
+        former: log-probs of the same prompt under the weights before.
+    """
+    size, longest = len(policy.tokenizer), policy.model.config.max_position_embeddings - 1
+    prompt = [(3 + 7919 * index) % size for index in range(min(LENGTH, longest))]
+    ids = torch.tensor([prompt])
+    logits = policy.model(input_ids=ids).logits[0].double()
+    said = logits[:-1].log_softmax(-1).gather(-1, ids[0, 1:, None]).squeeze(-1)
+    following = (logits[-1] / temperature).log_softmax(-1)
+    return ServerProbe(prompt, said.tolist(), temperature, following.tolist(), former)
+
+
+def probe_apart(directory: Path, temperature: float, threads: int, former: Sequence[float] = ()) -> ServerProbe:
+    """Compute the probe of the policy in a directory in another process.
+
+    Args:
+        directory: the policy.
+        temperature: of the rollouts.
+        threads: CPU threads per tensor operation there.
+        former: log-probs of the same prompt under the weights before.
+
+    Raises:
+        CoevoError: the process failed; its last line says why.
+    """
+    said = run_apart(__name__, str(directory), repr(temperature), str(threads))
+    return replace(ServerProbe(**json.loads(said)), former=former)
+
+
+def main(directory: str, temperature: str, threads: str) -> None:
+    """Print the probe of the policy in a directory."""
+    torch.set_num_threads(int(threads))
+    print(json.dumps(asdict(probe_of(load(Path(directory)), float(temperature)))))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

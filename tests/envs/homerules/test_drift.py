@@ -7,9 +7,9 @@ import pytest
 
 from coevo.configs.env import HomeRulesConfig
 from coevo.envs.homerules import HomeRules
-from coevo.envs.homerules.house_contents import HOUSES, OTHER_HOUSES
 from coevo.envs.homerules.house_conventions import changes_before, facts
 from coevo.envs.homerules.house_tasks import facts_of
+from coevo.envs.homerules.house_world import HOUSES, OTHER_HOUSES
 from coevo.envs.registry import make
 from coevo.records.draws import key
 

@@ -2,8 +2,8 @@ from collections import Counter
 
 import pytest
 
-from coevo.envs.homerules.house_contents import HOUSES, LEVELS
 from coevo.envs.homerules.house_conventions import facts, fresh
+from coevo.envs.homerules.house_world import HOUSES, LEVELS
 from coevo.records.draws import generator, key
 
 

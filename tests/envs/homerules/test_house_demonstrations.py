@@ -4,9 +4,8 @@ from math import sqrt
 import pytest
 
 from coevo.envs.homerules import HomeRules
-from coevo.envs.homerules.house_contents import HOUSES, OTHER_HOUSES
 from coevo.envs.homerules.house_conventions import facts
-from coevo.envs.homerules.house_language import read_instruction
+from coevo.envs.homerules.house_world import HOUSES, OTHER_HOUSES, read_instruction
 from coevo.records.draws import key
 
 MANY = HomeRules().demonstrations(600, 0, key("many"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from coevo.envs.homerules import HomeRules
 from coevo.envs.homerules.house_tasks import facts_of
 from coevo.records.draws import key
-from coevo.tasks.writing.teacher import episode
+from coevo.tasks.writing.writer_training import episode
 
 ENV = HomeRules()
 

@@ -4,9 +4,8 @@ from itertools import product
 import pytest
 
 from coevo.envs.homerules import HomeRules
-from coevo.envs.homerules.house_contents import HOUSES, LEVELS, OTHER_HOUSES, TARGETS
-from coevo.envs.homerules.house_language import Goal
 from coevo.envs.homerules.house_tasks import goal_of, held_out
+from coevo.envs.homerules.house_world import HOUSES, LEVELS, OTHER_HOUSES, TARGETS, Goal
 from coevo.records.draws import key
 from coevo.records.entry import entry_id
 

@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coevo.envs.homerules.house_contents import HOUSES, LEVELS
 from coevo.envs.homerules.house_conventions import Facts
-from coevo.envs.homerules.house_language import Goal, read_observation
+from coevo.envs.homerules.house_world import HOUSES, LEVELS, Goal, read_observation
 from coevo.envs.homerules.rules import advance, begin, observe
 
 LOTUS = Facts(1, "lotus", dict.fromkeys(LEVELS[1].objects, "safe"), {"heat": "oven", "cool": "fridge", "clean": "tub"})

@@ -9,8 +9,8 @@ from support.fsck import fsck
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.objects.cache import Cache
 from coevo.lineage.revision import sparse
-from coevo.lineage.superseded import remove_superseded
 from coevo.lineage.workspace import Workspace
+from coevo.tasks.commit import remove_superseded
 
 
 @pytest.fixture(scope="module")

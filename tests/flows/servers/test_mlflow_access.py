@@ -8,11 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from coevo.flows.servers.browser_links import mlflow_pages
 from coevo.flows.servers.daemon import down, recorded
 from coevo.flows.servers.mlflow_server import is_folder
 from coevo.flows.servers.server_secret import authorization_of, secret_of
-from coevo.flows.servers.servers import ensure_mlflow_ui, use_mlflow
+from coevo.flows.servers.servers import ensure_mlflow_ui, mlflow_pages, use_mlflow
 from coevo.tasks.publish.mlflow.tracking_store import client, reached, tracking_store
 
 STRANGERS = {

@@ -18,8 +18,8 @@ from coevo.flows.watch.index_queries import IndexReader
 from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.revision.retention import RetentionRule
 from coevo.lineage.workspace import Workspace
+from coevo.memory.bank.bank import why
 from coevo.memory.bank.diff import diff
-from coevo.memory.bank.provenance import why
 
 STEPS = 9
 
@@ -33,10 +33,10 @@ def agree(paths, workspace):
         sizes = bank_sizes(opened.history)
     for number in kept:
         with IndexReader.opened(index.file, number) as found:
-            rows = found.bank(page=0)
+            rows = found.entries.page(page=0)
             assert rows.total == sizes[number] == len(rows.rows)
             for other in kept:
-                wanted, said = diff(banks[other], banks[number]), found.changes(other)
+                wanted, said = diff(banks[other], banks[number]), found.entries.changes(other)
                 assert [row["id"] for row in said["added"]] == [each.id for each in wanted.added]
                 assert [row["id"] for row in said["retired"]] == [each.id for each in wanted.retired]
                 assert [(row["was"], row["strategy"]) for row in said["edited"]] == [
@@ -55,10 +55,10 @@ def _uses_agree(index, number, paths, workspace):
         whole = lives(entries, opened.episode_tables(COLUMNS))
         for entry in entries:
             retrieved = why(opened.bank(), entry.id, told).retrievals
-            counts = found.uses(entry.id)
+            counts = found.entries.uses(entry.id)
             assert sum(row["shown"] for row in counts) == len(retrieved)
             assert sum(row["solved"] for row in counts) == sum(each.success for each in retrieved)
-            life = found.life(entry)
+            life = found.entries.life(entry)
             assert (life.uses, life.gain) == (whole[entry.id].uses, pytest.approx(whole[entry.id].gain))
             assert life.variance == pytest.approx(whole[entry.id].variance)
 
@@ -108,9 +108,9 @@ def test_episodes_and_reasons_are_those_of_the_command(small):
                 with IndexReader.opened(RunIndex(paths).file, number) as found:
                     said = [
                         row
-                        for panel in found.panels()
+                        for panel in found.episodes.panels()
                         if (panel == "training") == training
-                        for row in found.episodes(panel, {})
+                        for row in found.episodes.chosen(panel, {})
                     ]
                 named = ("id", "panel", "kind", "success", "reward", "reason", "lessons", "turns")
                 assert sorted([row[name] for name in named] for row in said) == sorted(
@@ -176,10 +176,10 @@ def test_the_spans_of_a_lesson_are_its_wordings(small):
     paths, _ = small
     RunIndex(paths).update()
     with IndexReader.opened(RunIndex(paths).file) as found:
-        spans = found.spans(small_run.MUG.id)
+        spans = found.entries.spans(small_run.MUG.id)
         assert [(span["since"], span["until"]) for span in spans] == [(1, 3), (3, None)]
         assert {name: spans[0][name] for name in ("strategy", "created")} == {
             name: asdict(small_run.MUG)[name] for name in ("strategy", "created")
         }
-        assert [row["id"] for row in found.bank("LOTUS mug IN drawer").rows] == [small_run.MUG.id]
-        assert found.bank("lotus mug in safe").total == 0
+        assert [row["id"] for row in found.entries.page("LOTUS mug IN drawer").rows] == [small_run.MUG.id]
+        assert found.entries.page("lotus mug in safe").total == 0

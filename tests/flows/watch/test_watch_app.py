@@ -20,8 +20,7 @@ from coevo.flows.watch.index_build import index_file
 from coevo.flows.watch.watch_app import POLICY, WatchSite, watch_app
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
-from coevo.tasks.publish.live_phases import NAME, PhaseRecorder
-from coevo.tasks.publish.reporter import Silent
+from coevo.tasks.publish.reporter import NAME, PhaseRecorder, Silent
 
 ORIGIN = "http://127.0.0.1"
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from coevo.models.trainer.critic import value_loss
+from coevo.models.trainer.training_session import value_loss
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from support import sessions
 from support.sessions import batch, do, shaped
 
 from coevo.configs.load.load import load_recipe
-from coevo.memory.bank.provenance import why
+from coevo.memory.bank.bank import why
 from coevo.memory.writers.writer import Edit, Proposal
 from coevo.tasks.gates.frame_gate import GateError
 from coevo.tasks.steps.bank_steps import admit, gate_candidates, judge, update_statistics, write

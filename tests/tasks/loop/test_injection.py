@@ -16,7 +16,7 @@ from coevo.configs.bank.retrieval_config import TfidfConfig
 from coevo.configs.bank.writer import QuoteContrastConfig
 from coevo.configs.context_config import ContextConfig
 from coevo.envs.babyai import babyai_contents
-from coevo.envs.homerules.house_contents import LEVELS
+from coevo.envs.homerules.house_world import LEVELS
 from coevo.memory.exchange.exchange import read_entries, write_entries
 from coevo.memory.retrieval.index import Index
 from coevo.memory.writers.quote.contrast import writer

@@ -19,8 +19,7 @@ from coevo.records.draws import key
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics, report_losses
 from coevo.tasks.play.play import Attempt, RolloutWorker
 from coevo.tasks.play.vectorised_environments import RolloutPlan, VectorisedEnvironments
-from coevo.tasks.steps.policy_steps import shape
-from coevo.tasks.steps.rollout import rollout, sample
+from coevo.tasks.steps.policy_steps import rollout, sample, shape
 from coevo.utilities.errors import CoevoError
 
 

@@ -8,7 +8,7 @@ from support.policies import WORDS, qwen
 
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
-from coevo.flows.console.dry_run import report, show
+from coevo.flows.console.run_overview import dry_run_report, show_dry_run
 from coevo.models.capacity.devices import GIB, Device, Machine, named
 from coevo.models.capacity.model_shape import shape_of
 from coevo.models.policy.policy import save
@@ -104,14 +104,14 @@ def test_the_total_does_not_claim_to_be_the_whole_time(capsys):
     env = make(config.env)
     found = forecast(config, glance(config, env), HERE)
     assert found.untimed == ("rollout", "judging", "evaluation", "update", "sync")
-    said = report(config, env, found)
-    show(said)
+    said = dry_run_report(config, env, found)
+    show_dry_run(said)
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("time")]
     left = " without rollout, judging, evaluation, update, sync"
     assert lines[0].startswith("time      about ") and f" s per iteration{left}: save " in lines[0]
     assert f" h for {config.iterations} iterations{left}, at " in lines[1]
     assert json.loads(json.dumps(said))["untimed"] == list(found.untimed)
-    show(said | {"seconds": {}})
+    show_dry_run(said | {"seconds": {}})
     assert f"time      not known{left}" in capsys.readouterr().out.splitlines()
 
 

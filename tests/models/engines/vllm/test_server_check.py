@@ -8,7 +8,7 @@ import torch
 from support.policies import qwen
 
 from coevo.configs.rollout.rollout_config import VllmEngineConfig
-from coevo.models.engines.vllm.probe import probe_of
+from coevo.models.engines.vllm.expected import probe_of
 from coevo.models.engines.vllm.replica import closeness_metrics
 from coevo.models.engines.vllm.server_check import Closeness, WeightsError
 from coevo.models.policy.language_model import Policy

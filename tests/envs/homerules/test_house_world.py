@@ -1,7 +1,14 @@
 import pytest
 
-from coevo.envs.homerules.house_contents import HOUSES, LEVELS, OTHER_HOUSES
-from coevo.envs.homerules.house_language import Goal, HouseView, read_instruction, read_observation
+from coevo.envs.homerules.house_world import (
+    HOUSES,
+    LEVELS,
+    OTHER_HOUSES,
+    Goal,
+    HouseView,
+    read_instruction,
+    read_observation,
+)
 from coevo.utilities.errors import CoevoError
 
 

@@ -1,16 +1,29 @@
-"""Report of a dry run, as JSON values and as text."""
+"""A run in a page of text: what a dry run forecasts of it, and after its end success, entries and next steps."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from coevo.configs.bank.admission_config import notice
 from coevo.configs.outside_part import OutsidePartConfig, checked_options, outside_parts, summary
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
+from coevo.envs.registry import find
 from coevo.flows.console import output
+from coevo.flows.console.options import workspace_option
+from coevo.flows.history.history import headline_panel
+from coevo.lineage.lineage import Lineage
+from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import waits
+from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.memory.bank.bank import Bank
+from coevo.memory.stats import Stats
 from coevo.models.capacity.devices import GIB
-from coevo.tasks.preflight.forecast import Forecast
-from coevo.tasks.preflight.memory import Need
+from coevo.records.entry import Entry
 from coevo.tasks.preflight.notices import notices
+
+if TYPE_CHECKING:
+    from coevo.tasks.preflight.forecast import Forecast
+    from coevo.tasks.preflight.memory import Need
 
 TURNS_PRINTED = 2
 """Number of turns of the rehearsal to print, all of one task."""
@@ -25,7 +38,7 @@ MAX_OBSERVATION_CHARS = 100
 """Maximum characters of an observation to print."""
 
 
-def report(config: RunConfig, env: Environment[Any], found: Forecast) -> dict[str, Any]:
+def dry_run_report(config: RunConfig, env: Environment[Any], found: "Forecast") -> dict[str, Any]:
     """Return the forecast as JSON values, with memory in GiB; ``total_seconds`` leaves out the ``untimed`` steps."""
     rehearsal, shape = found.rehearsal, found.shape
     return {
@@ -65,7 +78,7 @@ def report(config: RunConfig, env: Environment[Any], found: Forecast) -> dict[st
     }
 
 
-def show(said: dict[str, Any]) -> None:
+def show_dry_run(said: dict[str, Any]) -> None:
     """Print a report as text."""
     prompts = said["prompts"]
     output.line(f"{said['recipe']}: {said['iterations']} iterations, on {said['machine']}")
@@ -134,7 +147,7 @@ def _show_time(said: dict[str, Any]) -> None:
     )
 
 
-def _memory(need: Need) -> dict[str, Any]:
+def _memory(need: "Need") -> dict[str, Any]:
     return {
         "where": need.where,
         "gib": round(need.bytes / GIB, 3),
@@ -146,3 +159,70 @@ def _memory(need: Need) -> dict[str, Any]:
 
 def _there(device: dict[str, Any]) -> str:
     return "an unknown number of" if device["there"] is None else f"{device['there']:.1f}"
+
+
+COLUMNS = ("held-out success", "start", "end", "description")
+
+
+def summarise(workspace: Workspace, paths: RunPaths) -> None:
+    """Print the summary of a finished run."""
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
+        history, kept = lineage.history.log(), lineage.history.retained()
+    bank = Bank(paths.bank)
+    output.line()
+    output.table(outcome(history, described(history[-1].state["config"])), COLUMNS)
+    output.line()
+    for entry, stats in most_used(bank.active(), bank.stats(), 3):
+        uses = f"({stats.successes} of {stats.retrievals} uses succeeded)"
+        output.line(f"  {entry.id}  {in_plain_words(entry)} {uses}")
+    output.line()
+    output.line("Next steps:")
+    for command in look_further(paths.name, history[-1], kept):
+        output.line(f"  coevo {command}{workspace_option(workspace)}")
+
+
+def described(config: Mapping[str, Any]) -> dict[str, str]:
+    """Panels of a run with their descriptions; those of a table, which its file names, have none."""
+    known = find(config["env"]["type"]).panels
+    evaluated = (*config["evaluation"]["panels"], *config["evaluation"]["final_panels"])
+    return {name: known.get(name, "") for name in dict.fromkeys((*known, *evaluated))}
+
+
+def outcome(history: list[Manifest], panels: Mapping[str, str]) -> list[dict[str, object]]:
+    """Rows with the success of the first and the last revision per held-out panel, and that of the baseline."""
+    first, last = history[0].metrics, history[-1].metrics
+    named = {name: f"agent/success/{name}" for name in panels}
+    rows = [_row(name, first.get(key), last[key], panels[name]) for name, key in named.items() if key in last]
+    blind = first.get(f"agent/expert/{headline_panel(history[0])}")
+    if blind is not None:
+        rows.append(_row("blind expert", None, blind, "scripted expert without notes"))
+    return rows
+
+
+def _row(name: str, start: float | None, end: float, about: str) -> dict[str, object]:
+    return {"held-out success": name, "start": start, "end": end, "description": about}
+
+
+def most_used(entries: Sequence[Entry], stats: Mapping[str, Stats], count: int) -> list[tuple[Entry, Stats]]:
+    """Entries that were in the prompts of most successful episodes, then of most episodes, at most ``count``."""
+    used = [(entry, stats[entry.id]) for entry in entries if entry.id in stats and stats[entry.id].retrievals]
+    return sorted(used, key=lambda each: (-each[1].successes, -each[1].retrievals))[:count]
+
+
+def in_plain_words(entry: Entry) -> str:
+    """Format an entry as a sentence."""
+    where = f" in {entry.scope}" if entry.scope else ""
+    return f"when {entry.condition}{where}: {entry.strategy}; for example {entry.example}"
+
+
+def look_further(run: str, head: Manifest, kept: Sequence[int]) -> tuple[str, ...]:
+    """Commands for the next steps of a run; ``kept``: revisions that it can be rolled back to."""
+    last, config = head.revision, head.state["config"]
+    if waits(head):
+        return (f"approve --list {run}", f"approve {run}@{last}", f"approve {run}@{last} --reject", f"log {run}")
+    middle = min(kept, key=lambda revision: abs(revision - last // 2))
+    banked = config["bank"] is not None
+    of_bank = (f"bank log {run}",) if banked else ()
+    further = f"resume {run} --iterations {2 * max(1, head.iteration)}"
+    onwards = (further,) if banked or config["update"] is not None else ()
+    return (f"log {run}", *of_bank, f"rollback {run} --to {middle}", *onwards, "ui")

@@ -6,7 +6,7 @@ import pytest
 from support.small_run import RECIPE, build
 
 from coevo.flows.console.options import workspace_option
-from coevo.flows.console.summary import in_plain_words, look_further, most_used, outcome, summarise
+from coevo.flows.console.run_overview import in_plain_words, look_further, most_used, outcome, summarise
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import Workspace
 from coevo.memory.stats import Stats

@@ -9,8 +9,8 @@ from peft import LoraConfig, get_peft_model
 
 from coevo.configs.update.advantage_config import GaeConfig
 from coevo.configs.update.update_config import CriticConfig, DeepSpeedConfig, OptimizerConfig, UpdateConfig
-from coevo.models.trainer import critic as critics
 from coevo.models.trainer import deepspeed_engine
+from coevo.models.trainer.training_session import start_critic
 from coevo.models.trainer.update_batch import read
 from coevo.records.draws import key
 
@@ -26,7 +26,7 @@ def settings(tokens=16384, clip=None):
 
 
 def trained(policy, batch, **changes):
-    it = critics.start(policy.model, settings(**changes))
+    it = start_critic(policy.model, settings(**changes))
     it.update(batch, key(0))
     return it
 
@@ -42,7 +42,7 @@ def test_it_says_nothing_of_a_state_before_it_has_learned_and_leaves_the_policy_
     policy, batch, empty_path, joined
 ):
     before = copy.deepcopy(policy.model.state_dict())
-    fresh = critics.start(policy.model, settings())
+    fresh = start_critic(policy.model, settings())
     assert not fresh.values(batch).any()
     fresh.update(batch, key(0))
     values = fresh.values(batch)
@@ -55,7 +55,7 @@ def test_it_says_nothing_of_a_state_before_it_has_learned_and_leaves_the_policy_
 
 def test_it_learns_what_it_is_told(policy, batch, joined):
     told = replace(batch, returns=torch.where(batch.mask, (torch.arange(len(batch)) % 2)[:, None].float(), 0.0))
-    it = critics.start(policy.model, settings())
+    it = start_critic(policy.model, settings())
     losses = [it.update(told, key(number))["critic_loss"] for number in range(6)]
     assert losses[-1] < losses[0] / 2
 
@@ -78,7 +78,7 @@ def test_what_lies_beyond_a_row_changes_nothing(policy, batch, learned):
 def test_a_restored_critic_continues_exactly(policy, batch, joined, tmp_path):
     first = trained(policy, batch, clip=0.2)
     first.save(tmp_path)
-    second = critics.start(policy.model, settings(clip=0.2), tmp_path)
+    second = start_critic(policy.model, settings(clip=0.2), tmp_path)
     assert torch.equal(first.values(batch), second.values(batch))
     for it in (first, second):
         it.update(batch, key(1))
@@ -87,7 +87,7 @@ def test_a_restored_critic_continues_exactly(policy, batch, joined, tmp_path):
 
 def test_of_adapters_in_half_precision_only_they_and_the_head_are_trained(policy, batch, joined):
     half = get_peft_model(copy.deepcopy(policy.model).bfloat16(), LoraConfig(r=2, target_modules="all-linear"))
-    it = critics.start(half, settings())
+    it = start_critic(half, settings())
     names = list(deepspeed_engine.trainable(it._engine.module))
     assert [name for name in names if "lora_" not in name and "head" not in name] == []
     assert any("head" in name for name in names)
@@ -101,6 +101,6 @@ def test_of_adapters_in_half_precision_only_they_and_the_head_are_trained(policy
 @pytest.mark.parametrize("stage", [0, 2, 3])
 def test_every_zero_stage_trains_it_alike(policy, batch, learned, stage):
     config = settings().model_copy(update={"deepspeed": DeepSpeedConfig(zero_stage=stage)})
-    it = critics.start(policy.model, config)
+    it = start_critic(policy.model, config)
     it.update(batch, key(0))
     torch.testing.assert_close(it.values(batch)[batch.mask], learned[1][batch.mask], atol=1e-4, rtol=0)
