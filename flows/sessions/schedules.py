@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 POOL = "coevo"
 """Pool of schedules that name none, for one worker."""
 FLOW = "session"
-ENTRYPOINT = "coevo.flows.sessions.scheduled_session.session"
 SCHEDULER_TIMEOUT_S = 120.0
 """Seconds to wait for Prefect's scheduler to create the runs of a new schedule. The scheduler runs every 60 s, or every
 15 s on a server that coevo started."""

@@ -30,7 +30,6 @@ from coevo.tasks.publish.mlflow.study import StudyPage, Table, publish_study
 from coevo.tasks.publish.mlflow.tracking_store import tracking_store
 from coevo.utilities.errors import CoevoError
 
-FACTS = ("paper", "figure", "finding", "recipe")
 RUN_COLUMNS = ("run", "arm", "seed", "episodes", "tokens", "seconds", "page")
 
 

@@ -12,7 +12,6 @@ from openai import APIStatusError
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from coevo.models.answers.thinking import without_thinking
-from coevo.models.writer_models.writer_model import failed
 from coevo.records.writing import Reply, estimated
 
 MAX_BODY_BYTES = 4 * 2**20
@@ -241,12 +240,6 @@ class _Completion(BaseModel):
 class _Mistaken(BaseModel):
     error: Any = None
     choices: Any = None
-
-
-def reply_of(body: bytes, most: int = MAX_BODY_BYTES) -> Reply:
-    """Read a body as ``read``; a failure is a reply with a fault."""
-    found = read(body, most)
-    return found if isinstance(found, Reply) else failed(found.fault, found.prompt_tokens, found.answer_tokens)
 
 
 def read(body: bytes, most: int = MAX_BODY_BYTES, limit: str = LIMIT) -> Reply | Failure:

@@ -10,7 +10,7 @@ from support.completions import Answer, completions, said
 from support.writer_models import question
 
 from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
-from coevo.models.writer_models.answer import FILTERED, INTERRUPTED, MAX_BODY_BYTES, After, Failure, read, reply_of
+from coevo.models.writer_models.answer import FILTERED, INTERRUPTED, MAX_BODY_BYTES, After, Failure, read
 from coevo.models.writer_models.endpoint_writer_model import EndpointWriterModel
 from coevo.records.writing import Reply
 
@@ -48,14 +48,15 @@ NONE = {
 
 @pytest.mark.parametrize("body", NONE.values(), ids=NONE)
 def test_a_body_that_is_no_completion_is_a_fault(body):
-    reply = reply_of(body)
-    assert (reply.text, reply.finished) == ("", False)
-    assert reply.fault.startswith("the endpoint's answer is ") and "\n" not in reply.fault and len(reply.fault) < 300
+    found = read(body)
+    assert isinstance(found, Failure)
+    assert found.fault.startswith("the endpoint's answer is ") and "\n" not in found.fault and len(found.fault) < 300
 
 
 @pytest.mark.parametrize("body", [changed(usage=None), changed(usage={}), changed(more={"a": [1]})])
 def test_what_is_missing_or_more_does_no_harm(body):
-    assert reply_of(body).text == "x" and not reply_of(body).fault
+    found = read(body)
+    assert isinstance(found, Reply) and found.text == "x" and not found.fault
 
 
 def test_a_server_that_sends_without_end_or_compressed_fills_no_memory():
@@ -83,7 +84,7 @@ def test_a_server_that_sends_without_end_or_compressed_fills_no_memory():
 @pytest.mark.parametrize("other", [None, 7, "x", {}, {"message": None}, {"message": {"content": 7}}])
 def test_a_flaw_in_a_choice_that_is_not_read_does_no_harm(other):
     first = json.loads(GOOD)["choices"][0]
-    assert reply_of(changed(choices=[first, other])).text == "x"
+    assert read(changed(choices=[first, other])).text == "x"
 
 
 WORDS = st.text("abc def.", min_size=1, max_size=20).filter(str.strip)
