@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         waiting,
     )
     from coevo.flows.console.trust_prompt import trust
+    from coevo.flows.evaluation.evaluate_samples import SampleRequest, evaluate_samples
+    from coevo.flows.evaluation.evaluation_targets import TargetSettings
     from coevo.flows.from_adapters import from_factory, from_gymnasium, from_mcp, from_openenv, from_verifiers
     from coevo.flows.from_rows import from_rows
     from coevo.memory.admission.admission import AdmissionPart, Decision, Trial
@@ -101,6 +103,8 @@ _HOME = {
         "serve",
         "waiting",
     ),
+    "coevo.flows.evaluation.evaluate_samples": ("SampleRequest", "evaluate_samples"),
+    "coevo.flows.evaluation.evaluation_targets": ("TargetSettings",),
     "coevo.flows.from_adapters": ("from_factory", "from_gymnasium", "from_mcp", "from_openenv", "from_verifiers"),
     "coevo.flows.from_rows": ("from_rows",),
     "coevo.records.answer_form": (
@@ -168,10 +172,12 @@ __all__ = [
     "RetrievalPart",
     "RewardPart",
     "Rewards",
+    "SampleRequest",
     "SchedulePart",
     "StatefulEnvironment",
     "Step",
     "TagForm",
+    "TargetSettings",
     "Task",
     "Trajectory",
     "Trial",
@@ -188,6 +194,7 @@ __all__ = [
     "entry_id",
     "episodes",
     "evaluate",
+    "evaluate_samples",
     "export",
     "extend",
     "from_factory",

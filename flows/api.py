@@ -174,7 +174,6 @@ def evaluate(
     tasks: int | None = None,
     bank: str = "own",
     discovery: int = 0,
-    endpoint: str | None = None,
     workspace: WorkspacePath = None,
 ) -> "Evaluation":
     """Play a held-out panel with the policy of ``RUN[@N]``; the bank is read-only, and the run does not change.
@@ -185,7 +184,6 @@ def evaluate(
         tasks: number of its tasks; by default as in the run's own evaluations.
         bank: ``own``, ``none``, ``random``, or ``OTHER[@M]``.
         discovery: attempts per task (k of Discovery@k); 0 for one attempt without writing.
-        endpoint: URL of ``coevo serve``, whose agent then plays with its own policy and bank.
         workspace: directory of runs.
 
     Returns:
@@ -194,14 +192,10 @@ def evaluate(
     Raises:
         CoevoError: the revision, the panel or the bank does not exist.
     """
-    from coevo.flows.evaluation.evaluate_endpoint import evaluate_endpoint
     from coevo.flows.evaluation.evaluate_revision import evaluate_revision
     from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
 
-    opened, request = workspace_of(workspace), EvaluationRequest(panel, tasks, bank, discovery)
-    if endpoint is not None:
-        return evaluate_endpoint(endpoint, reference, request, opened)
-    return evaluate_revision(reference, request, opened)
+    return evaluate_revision(reference, EvaluationRequest(panel, tasks, bank, discovery), workspace_of(workspace))
 
 
 @extras_named()

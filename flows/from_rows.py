@@ -94,9 +94,14 @@ def stored(
     from coevo.lineage.atomic_files import write_atomically
 
     settings = dict(given)
+    parts = rows.values() if isinstance(rows, Mapping) else (rows,)
+    wrong = next((part for part in parts if not isinstance(part, Iterable)), None)
+    if wrong is not None:
+        raise CoevoError(f"from_rows: {type(wrong).__name__} is no table: give a path, or one mapping per row")
     if isinstance(rows, Mapping):  # a DatasetDict
         settings.setdefault("split", "split")
-        rows = [{"split": name, **row} for name, part in rows.items() for row in part]
+        every = ((name, row) for name, part in rows.items() for row in part)
+        rows = [{"split": name, **row} if isinstance(row, Mapping) else row for name, row in every]
     table = table_of(rows, "from_rows")
     path = workspace_of(workspace).root.absolute() / TABLES / f"{table.digest[:16]}.jsonl"
     if not path.is_file():

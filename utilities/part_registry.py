@@ -65,8 +65,9 @@ class Registry(Generic[PartT]):
         try:
             home = import_module(module)
         except ImportError as error:
+            said = " ".join(str(error).split())
             raise ConfigError(
-                f"{self._setting} = {name!r}: {module} cannot be imported ({error}); install its package, or "
+                f"{self._setting} = {name!r}: {module} cannot be imported ({said}); install its package, or "
                 "name the folder of a module of your own in python_path"
             ) from error
         except SyntaxError as error:

@@ -90,8 +90,7 @@ class _Batched:
     async def call(self, items: Items) -> list[dict[str, Any]]:
         answers, rows = ([item[place] for item in items] for place in (0, 1))
         returned = self._function(answers, rows)
-        tolist = getattr(returned, "tolist", None)
-        values = tolist() if callable(tolist) else returned
+        values = _of_python(returned)
         if not isinstance(values, list | tuple) or len(values) != len(items):
             size = f" of {len(values)}" if isinstance(values, list | tuple) else ""
             raise TypeError(f"it returned a {type(returned).__name__}{size} for {len(items)} answers, not a list")
@@ -136,7 +135,14 @@ class _Tool:
 
 
 def numbered(value: Any) -> dict[str, Any]:
-    """Outcome of a call that should return a number."""
-    if isinstance(value, Real):
-        return {"value": float(value)}
+    """Outcome of a call that should return a number; one of numpy or PyTorch is one too."""
+    plain = _of_python(value)
+    if isinstance(plain, Real):
+        return {"value": float(plain)}
     return {"error": f"it returned {value!r:.60}, a {type(value).__name__}, not a number", "kind": "invalid"}
+
+
+def _of_python(value: Any) -> Any:
+    """A value of numpy or PyTorch as one of Python."""
+    tolist = getattr(value, "tolist", None)
+    return tolist() if callable(tolist) else value

@@ -204,6 +204,7 @@ def _comma_separated(path: Path) -> Iterator[Any]:
 
 def _parquet(path: Path) -> Iterator[Any]:
     with pq.ParquetFile(path) as file:
+        _check_distinct(file.schema_arrow, path)
         for batch in file.iter_batches():
             yield from batch.to_pylist()
 
@@ -231,8 +232,16 @@ def _arrow_files(folder: Path) -> Iterator[dict[str, Any]]:
         if not isinstance(name, str) or Path(name).name != name:
             raise TableError(f"env.path={folder}: {name!r:.80} is no name of a file: save the dataset again")
         with pa.OSFile(str(folder / name)) as file, pa.ipc.open_stream(file) as batches:
+            _check_distinct(batches.schema, folder)
             for batch in batches:
                 yield from batch.to_pylist()
+
+
+def _check_distinct(schema: pa.Schema, path: Path) -> None:
+    """Check that each column has its own name: of two, a row would keep the last. Raises ``TableError``."""
+    twice = next((name for name in schema.names if schema.names.count(name) > 1), None)
+    if twice is not None:
+        raise TableError(f"env.path={path}: two columns have the name {twice[:60]!r}: name each column once")
 
 
 def _json_file(path: Path, key: str) -> Sequence[Any]:

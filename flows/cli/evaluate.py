@@ -27,7 +27,10 @@ class EvaluationOptions:
     ] = None
     env: Annotated[
         str | None,
-        typer.Option(help="Environment, or recipe with its prompts and retrieval; by default the target's."),
+        typer.Option(
+            help="Environment, or recipe with its prompts and retrieval, or RUN[@N] of a served agent; by default the "
+            "target's."
+        ),
     ] = None
     panel: Annotated[str | None, typer.Option(help="Panel to play; by default the first of the settings.")] = None
     tasks: Annotated[int | None, typer.Option(min=1, help="Tasks of the panel; by default as in the settings.")] = None
@@ -41,7 +44,6 @@ class EvaluationOptions:
     discovery: Annotated[
         int, typer.Option(min=0, metavar="K", help="Attempts per task, with lessons from the failed ones.")
     ] = 0
-    endpoint: Annotated[str | None, typer.Option(help="URL of a `coevo serve`; its agent plays a run's panel.")] = None
 
 
 @dataclass(frozen=True)
@@ -93,30 +95,28 @@ def evaluate(
 
     Example: coevo evaluate homerules-coevo-rl-1@20 --bank own --bank none --samples 4 --output results.jsonl
     """
-    from coevo.flows.evaluation.evaluation_targets import kind_of
+    from coevo.flows.evaluation.evaluation_targets import kind_of, names_run
 
     workspace, banks = workspace_at(directory), tuple(options.bank or ("own",))
-    overrides, endpoint = options.overrides, options.endpoint
-    kind = "run" if endpoint is not None else kind_of(target, workspace)
-    if kind == "run":
+    kind = kind_of(target, workspace)
+    run = target if kind == "run" else options.env if kind == "url" and names_run(options.env, workspace) else None
+    if run is not None:
         from coevo.flows.console.trust_prompt import trust_revision
 
-        trust_revision(workspace, target, trust, ask=not as_json)
+        trust_revision(workspace, run, trust, ask=not as_json)
     listed = len(banks) > 1 or Path(banks[0]).suffix.lower() in (".jsonl", ".parquet")
-    if kind != "run" or sampling.are_given or listed or overrides or options.env is not None:
-        _sampled(target, options, (sampling, banks, overrides or []), workspace, as_json, endpoint)
+    if kind != "run" or sampling.are_given or listed or options.overrides or options.env is not None:
+        _sampled(target, options, sampling, banks, workspace, as_json)
         return
-    _evaluated(target, options, banks[0], endpoint, workspace, as_json)
+    _evaluated(target, options, banks[0], workspace, as_json)
 
 
-def _evaluated(
-    run: str, options: EvaluationOptions, bank: str, endpoint: str | None, workspace: Workspace, as_json: bool
-) -> None:
+def _evaluated(run: str, options: EvaluationOptions, bank: str, workspace: Workspace, as_json: bool) -> None:
     """Play one episode per task of a run's panel."""
     from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
 
     request = EvaluationRequest(options.panel, options.tasks, bank, options.discovery)
-    result = _played(run, request, endpoint, workspace)
+    result = _played(run, request, workspace)
     lost = any(episode.lost for episode in result.episodes)
     row = {"run": run, "panel": result.panel.name, "bank": request.bank, **_figures(result, lost)}
     row["panel_hash"] = result.panel.hash[:HASH]
@@ -133,17 +133,15 @@ def _evaluated(
 def _sampled(
     target: str,
     options: EvaluationOptions,
-    how: tuple[SampleOptions, tuple[str, ...], list[str]],
+    sampling: SampleOptions,
+    banks: tuple[str, ...],
     workspace: Workspace,
     as_json: bool,
-    endpoint: str | None,
 ) -> None:
     """Play several episodes per task, or with several banks, or with a policy from anywhere."""
-    sampling, banks, overrides = how
-    given = "--endpoint" if endpoint is not None else "--discovery"
-    if endpoint is not None or options.discovery:
+    if options.discovery:
         raise CoevoError(
-            f"{given} is for one episode per task with one bank of a run: leave out --samples, --output, --env, "
+            "--discovery is for one episode per task with one bank of a run: leave out --samples, --output, --env, "
             "further banks and settings, or leave it out"
         )
     from coevo.flows.console.progress import shown
@@ -156,7 +154,7 @@ def _sampled(
         options.panel, options.tasks, banks, sampling.samples, width, sampling.batch, sampling.output, sampling.resume
     )
     with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):
-        found = evaluate_samples(target, TargetSettings(options.env, overrides), request, workspace)
+        found = evaluate_samples(target, TargetSettings(options.env, options.overrides or []), request, workspace)
     if as_json:
         output.document(found)
         return
@@ -195,16 +193,13 @@ def _figures(result: "Evaluation", lost: bool) -> dict[str, Any]:
     return {"tasks": len(result.episodes), "success": success, "stderr": stderr} | ({"lost": count} if lost else {})
 
 
-def _played(run: str, request: "EvaluationRequest", endpoint: str | None, workspace: Workspace) -> "Evaluation":
+def _played(run: str, request: "EvaluationRequest", workspace: Workspace) -> "Evaluation":
     from coevo.flows.console.progress import shown
-    from coevo.flows.evaluation.evaluate_endpoint import evaluate_endpoint
     from coevo.flows.evaluation.evaluate_revision import evaluate_revision
     from coevo.tasks.publish.reporter import reporting_to
 
     with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):
-        if endpoint is None:
-            return evaluate_revision(run, request, workspace)
-        return evaluate_endpoint(endpoint, run, request, workspace)
+        return evaluate_revision(run, request, workspace)
 
 
 COMMANDS = (evaluate,)

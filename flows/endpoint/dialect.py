@@ -26,7 +26,7 @@ FormT = TypeVar("FormT", bound=BaseModel)
 class WirePart(BaseModel):
     """A part of a body: unknown fields and other types are errors."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Body(WirePart):

@@ -20,11 +20,12 @@ from coevo.configs.rollout.rollout_config import TransformersEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
-from coevo.flows.evaluation.evaluate_endpoint import ServedWorker
+from coevo.flows.console.options import workspace_of
 from coevo.flows.evaluation.evaluate_revision import ShownTo, experience_of
 from coevo.flows.evaluation.evaluation_targets import ListedBank, Target, TargetSettings, opened
 from coevo.flows.evaluation.panel_evaluation import BANKS, check_panel
 from coevo.flows.evaluation.sample_results import EpisodeKey, ResultFile, calls_beside, episode_row, figures_of
+from coevo.flows.evaluation.served_worker import ServedWorker
 from coevo.flows.history.revision_reference import reading
 from coevo.lineage.revision.code_version import code_of_run
 from coevo.lineage.scratch import scratch_directory
@@ -43,6 +44,7 @@ from coevo.tasks.play.retrieve import NOTHING, Experience, Retrieved
 from coevo.tasks.publish.reporter import counting, in_stage
 from coevo.tasks.run.assemble import open_engine, worker_with
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.extras import extras_named
 
 CONCURRENCY = 64
 """Episodes in progress at a time, unless a user says otherwise."""
@@ -109,21 +111,27 @@ class SampledPanel:
     arms: Mapping[str, BankArm]
 
 
+@extras_named()
 def evaluate_samples(
-    text: str, settings: TargetSettings, request: SampleRequest, workspace: Workspace
+    text: str,
+    settings: TargetSettings | None = None,
+    request: SampleRequest | None = None,
+    workspace: Workspace | Path | str | None = None,
 ) -> dict[str, Any]:
     """Play a panel, and return what was evaluated with its figures, as ``FILE.json`` holds it.
 
     Args:
         text: ``RUN[@N]``, a directory with a model, or the URL of a served agent.
-        settings: environment and settings that the user gives.
-        request: what to play.
-        workspace: the workspace.
+        settings: environment and settings that the user gives; by default those of the target.
+        request: what to play; by default each task of the target's first panel once.
+        workspace: the workspace, or its directory.
 
     Raises:
         CoevoError: the target, the panel or a bank does not exist, something does not fit, or the file is not one of
             this evaluation.
     """
+    settings, request = settings or TargetSettings(), request or SampleRequest()
+    workspace = workspace if isinstance(workspace, Workspace) else workspace_of(workspace)
     _check(request)
     with ExitStack() as stack:
         scratch = stack.enter_context(scratch_directory(workspace.root))
@@ -162,6 +170,10 @@ def _arm(bank: str, target: Target, env: Environment[Any], panel: Panel, workspa
     if target.kind == "url":
         if bank != "own":
             raise CoevoError(f"--bank {bank}: a served agent has its own bank, and keeps it: leave the option out")
+        if env.panel_bank(panel.name) is not None:
+            raise CoevoError(
+                f"{panel.name}: has entries of its own, and a served agent keeps its bank: choose another panel"
+            )
         return BankArm()
     about = ShownTo(target.config, target.iteration)
     if bank == "random" and target.bank is None:

@@ -49,7 +49,7 @@ class TargetSettings:
     """Settings that a user gives with a target.
 
     Attributes:
-        env: environment or recipe; None for the target's own.
+        env: environment or recipe, for a served agent also ``RUN[@N]``; None for the target's own.
         overrides: settings as ``KEY=VALUE``.
     """
 
@@ -161,9 +161,30 @@ def opened(text: str, settings: TargetSettings, workspace: Workspace, scratch: P
             model = _prepared(_composed(settings, {"policy": {"type": "endpoint", "url": text}}, {}))
             yield Target("model", text, model, scratch, None, 0, 0, digests(model, workspace.root))
             return
+        if names_run(settings.env, workspace):
+            with reading(settings.env, workspace) as run:
+                yield _served_in(text, run, settings, workspace)
+            return
         found = {"policy": {"type": "scratch"}, **_environment(settings.env)}
         config = _prepared(compose(["methods/react"], found, settings.overrides, "evaluate"))
         yield Target("url", text, config, None, None, 0, 0, {})
+
+
+def names_run(env: str | None, workspace: Workspace) -> bool:
+    """Report whether the environment that a user gives is that of a run, and not one by its own name."""
+    found = None if env is None or env in (*shipped("recipes"), *shipped("envs")) else WRITTEN.fullmatch(env)
+    return found is not None and workspace.run(found["run"]).created.is_file()
+
+
+def _served_in(url: str, run: Reading, settings: TargetSettings, workspace: Workspace) -> Target:
+    """A served agent in the environment of a run's revision, with its world, draws and turns."""
+    manifest, config = run.manifest, run.config
+    workspace.trust.demand(run.paths.name, config)
+    check_weights(manifest, config, workspace.root, run.name)
+    if settings.overrides:
+        config = _prepared(written(change(config.model_dump(mode="json"), settings.overrides), run.name))
+    config = config.model_copy(update={"bank": None})  # the agent has its own
+    return Target("url", url, config, None, None, manifest.iteration, manifest.revision, {})
 
 
 def _of_run(run: Reading, settings: TargetSettings, workspace: Workspace, scratch: Path) -> Target:

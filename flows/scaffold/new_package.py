@@ -74,7 +74,7 @@ def class_name(name: str) -> str:
 def _package(name: str, template: PartTemplate, directory: Path) -> list[Path]:
     _check_name(name, directory)
     file = name.replace("-", "_")
-    if keyword.iskeyword(file) or find_spec(file) is not None:
+    if keyword.iskeyword(file) or keyword.iskeyword(class_name(name)) or find_spec(file) is not None:
         raise CoevoError(f"{name!r}: Python has a module or a word {file}: choose another name, such as my-{name}")
     if name in _built_in(template.setting):
         raise CoevoError(f"{name!r}: {template.setting}.type has this name in coevo: choose another, such as my-{name}")

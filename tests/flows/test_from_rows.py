@@ -114,6 +114,10 @@ def test_what_other_processes_cannot_import_is_one_line(tmp_path, monkeypatch):
     [
         ([], {}, "from_rows: it has no row"),
         ([1], {}, "from_rows, row 1: int is no row"),
+        (1, {}, "from_rows: int is no table: give a path, or one mapping per row"),
+        ({"prompt": ["a", "b"]}, {}, "from_rows, row 1: str is no row"),
+        ({"train": 1}, {}, "from_rows: int is no table"),
+        (b"a", {}, "from_rows, row 1: int is no row"),
         (ROWS, {"splits": "x"}, "from_rows: splits: no such key. Did you mean 'split'?"),
         (ROWS, {"held_out": 2}, "from_rows: held_out = 2"),
         (ROWS, {"reward": []}, "names no reward: set package.module:function"),

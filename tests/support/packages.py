@@ -5,7 +5,7 @@ from dataclasses import replace
 from support.small_run import HEAT, MICROWAVE, MUG
 from support.worker import CONFIG, environment
 
-from coevo.flows.evaluation.evaluate_endpoint import ServedWorker
+from coevo.flows.evaluation.served_worker import ServedWorker
 from coevo.memory.clusters import Cluster
 from coevo.memory.stats import Stats
 from coevo.models.policy.context import CONTEXT_WORDS

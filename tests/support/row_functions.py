@@ -6,6 +6,8 @@ import threading
 import time
 from typing import Literal
 
+import numpy as np
+
 WORDS = {
     "nan": float("nan"), "inf": float("inf"), "big": 7, "negative": -0.5, "text": "1", "none": None, "list": [1.0],
     "object": object(), "huge": 10**400,
@@ -27,6 +29,14 @@ def signed(answer, row):
 
 def truth(answer, row):
     return answer == row["answer"]
+
+
+def numpy_truth(answer, row):
+    return np.all(np.array([answer == row["answer"]]))
+
+
+def tensor(answer, row):
+    return np.array(float(answer == row["answer"]), dtype=np.float32)
 
 
 def moody(answer, row):

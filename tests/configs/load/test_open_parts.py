@@ -101,6 +101,10 @@ BROKEN = {
         "raise RuntimeError('no\\nluck')",
         "update.advantage.type = 'my_part:P': my_part raises RuntimeError: no luck when imported; mend it",
     ),
+    "needs what is absent, in lines": (
+        "raise ImportError('no\\nlibrary')",
+        "my_part cannot be imported (no library); install",
+    ),
     "exits when imported": ("raise SystemExit(3)", "my_part raises SystemExit: 3 when imported; mend it"),
     "needs what is absent": ("import my_nothing", "my_part cannot be imported (No module named 'my_nothing'); install"),
     "is no Python": ("class P(:", "line 1: invalid syntax: mend the module"),

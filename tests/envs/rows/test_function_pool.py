@@ -52,8 +52,9 @@ def test_a_list_of_another_length_loses_the_batch_and_a_wrong_value_only_its_ite
     assert found == [1.0, "invalid: it returned '1', a str, not a number", 1.0]
 
 
-def test_a_truth_value_is_a_number():
-    assert outcomes(rated("truth"), ["b", "c"]) == [1.0, 0.0]
+@pytest.mark.parametrize("name", ["truth", "numpy_truth", "tensor"])
+def test_a_truth_value_or_a_scalar_of_numpy_is_a_number(name):
+    assert outcomes(rated(name), ["b", "c"]) == [1.0, 0.0]
 
 
 def test_calls_are_made_side_by_side_in_as_many_processes_as_there_may_be():

@@ -128,6 +128,16 @@ def test_files_that_are_no_table_are_refused(tmp_path):
 def test_values_that_are_no_json_are_refused_with_their_column(tmp_path):
     pq.write_table(pa.table({"prompt": ["a"], "data": [b"\x00"]}), tmp_path / "bytes.parquet")
     assert "row 1: column 'data' has a bytes: convert it to text or a number" in refusal(tmp_path / "bytes.parquet")
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["prompt", "prompt"])
+    pq.write_table(table, tmp_path / "twice.parquet")
+    assert "two columns have the name 'prompt'" in refusal(tmp_path / "twice.parquet")
+    with pa.OSFile(str(tmp_path / "data.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
+    (tmp_path / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data.arrow"}]}))
+    assert "two columns have the name 'prompt'" in refusal(tmp_path)
     with pytest.raises(TableError, match=f"more than {MAX_TABLE_ROWS} rows"):
         table_of(({"a": 1} for _ in range(MAX_TABLE_ROWS + 1)), "rows")
 

@@ -66,6 +66,7 @@ def test_the_command_that_is_named_runs_it(coevo):
 REFUSED = {
     "blanks": (("part", "my part", "--kind", "writer"), "'my part' is no name of a package: use at most 60 lower-case"),
     "a path": (("environment", "../mine"), "is no name of a package"),
+    "a word with a capital": (("environment", "none"), "Python has a module or a word none"),
     "upper case": (("recipe", "Mine"), "is no name of a package"),
     "an option": (("recipe", "mine-"), "is no name of a package"),
     "much": (("recipe", "m" * 61), "is no name of a package"),

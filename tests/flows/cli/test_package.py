@@ -9,9 +9,6 @@ from support import small_run
 from support.packages import untrained
 from support.runs import coevo as coevo_at
 
-from coevo.flows.evaluation.evaluate_endpoint import evaluate_endpoint
-from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
-from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.model_registry import fetch, find, packaged
 from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store
 
@@ -76,24 +73,20 @@ def test_from_a_run_to_a_champion_and_back(call, path):
         (("serve", "first@9"), "revision 9 is not in run 'first'"),
         (("serve", "first", "--host", "192.0.2.1"), "choose another --port or --host"),
         (
-            ("evaluate", "first", "--endpoint", "http://127.0.0.1:1", "--bank", "none"),
-            "--bank none: an agent that is served has its own bank",
+            ("evaluate", "http://127.0.0.1:1", "--env", "first", "--bank", "none"),
+            "--bank none: a served agent has its own bank",
         ),
-        (("evaluate", "first", "--endpoint", "http://127.0.0.1:1"), "does not answer"),
-        (("evaluate", "first", "--endpoint", "http://127.0.0.1:1", "--panel", "other-houses"), "own bank"),
+        (("evaluate", "http://127.0.0.1:1", "--env", "first"), "does not answer"),
+        (("evaluate", "http://127.0.0.1:1", "--env", "first@9"), "revision 9 is not in run 'first'"),
+        (("evaluate", "http://127.0.0.1:1", "--env", "nobody"), "nobody"),
+        (("evaluate", "http://127.0.0.1:1", "--env", "first", "--panel", "other-houses"), "entries of its own"),
+        (("evaluate", "http://127.0.0.1:1", "--env", "first", "--panel", "attic"), "'attic' is no panel of homerules"),
     ],
 )
 def test_a_mistake_is_one_line(call, arguments, message):
     result = call(*arguments)
     assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
     assert message in result.err
-
-
-def test_a_panel_that_is_not_there_is_named(path):
-    from coevo.utilities.errors import CoevoError
-
-    with pytest.raises(CoevoError, match="'attic' is no panel of homerules"):
-        evaluate_endpoint("http://127.0.0.1:1", "first", EvaluationRequest("attic"), Workspace(path))
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ ACTING = (
     ("resume", "first", "--accept-change", "--iterations", "50"),
     ("evaluate", "first"),
     ("evaluate", "first@1", "--json"),
-    ("evaluate", "first", "--endpoint", "http://127.0.0.1:9"),
+    ("evaluate", "http://127.0.0.1:9", "--env", "first"),
     ("package", "first"),
     ("serve", "first@3"),
     ("branch", "first", "mine", "env.options={more: 1}"),

@@ -384,10 +384,10 @@ def test_a_served_agent_plays_as_in_this_process(tmp_path, monkeypatch):
     )
     build(tmp_path / "workspace", overrides=["bank=null"], policy=tmp_path / "made" / "policy")
     workspace, found = Workspace(tmp_path / "workspace"), []
-    for text, env in (("first@0", None), ("http://127.0.0.1:1", "homerules")):
+    for text, env in (("first@0", None), ("http://127.0.0.1:1", "homerules"), ("http://127.0.0.1:1", "first@0")):
         path = tmp_path / f"{len(found)}.jsonl"
         _, played_rows = played(workspace, text, env=env, banks=("own",), samples=2, output=path)
         found.append([[(turn["answer"], turn["action"]) for turn in row["turns"]] for row in played_rows])
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     with pytest.raises(CoevoError, match="a served agent has its own bank"):
         played(workspace, "http://127.0.0.1:1", env="homerules", banks=("none",))

@@ -247,6 +247,7 @@ WRONG = {
         ],
     },
     "a huge seed": {**GOOD, "seed": 2**70},
+    "no number": {**GOOD, "temperature": float("nan")},
 }
 
 

@@ -20,9 +20,8 @@ from support.loop import novice
 from support.runs import ROOT, coevo
 from support.worker import CONFIG
 
-from coevo.flows.evaluation.evaluate_endpoint import evaluate_endpoint
-from coevo.flows.evaluation.evaluate_revision import evaluate_revision
-from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
+from coevo.flows.evaluation.evaluate_samples import SampleRequest, evaluate_samples
+from coevo.flows.evaluation.evaluation_targets import TargetSettings
 from coevo.flows.history.revision_reference import reading
 from coevo.flows.packages.make_package import register_revision
 from coevo.flows.packages.promotion import PromotionTerms, promote
@@ -73,24 +72,32 @@ def ask(url, rows, **more):
         return json.load(response)["predictions"]
 
 
-def said(episodes):
-    return [[(turn.completion.text, turn.action, turn.retrieved) for turn in each.turns] for each in episodes]
+def said(path):
+    """Answers, actions and ids of entries of every turn in a file of results."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    shown = [[(t["answer"], t["action"], [each["id"] for each in t["lessons"]]) for t in row["turns"]] for row in rows]
+    return [(row["task"], row["replica"], row["success"], turns) for row, turns in zip(rows, shown, strict=True)]
 
 
-def test_a_panel_through_the_endpoint_ends_as_it_does_here(server, workspace):
-    here = evaluate_revision("first@3", EvaluationRequest(PANEL, TASKS), workspace)
-    there = evaluate_endpoint(server[1], "first@3", EvaluationRequest(PANEL, TASKS), workspace)
-    assert said(there.episodes) == said(here.episodes)
-    assert there.success == here.success
-    assert 0 < there.success < 1
-    assert there.panel.hash == here.panel.hash
-    assert any(turn.retrieved for episode in there.episodes for turn in episode.turns)
+def test_a_panel_through_the_endpoint_ends_as_it_does_here(server, workspace, tmp_path):
+    found = []
+    for name, target, env in (("here", "first@3", None), ("there", server[1], "first@3")):
+        request = SampleRequest(PANEL, TASKS, samples=2, output=tmp_path / f"{name}.jsonl")
+        found.append(evaluate_samples(target, TargetSettings(env), request, workspace))
+    assert said(tmp_path / "there.jsonl") == said(tmp_path / "here.jsonl")
+    assert found[1]["panel_hash"] == found[0]["panel_hash"]
+    assert 0 < found[1]["figures"]["own"]["avg"]["mean"] < 1
+    assert any(lessons for *_, turns in said(tmp_path / "there.jsonl") for *_, lessons in turns)
 
 
 def test_the_command_plays_through_it(server, workspace):
-    told = ("evaluate", "first", "--tasks", "8", "--json")
-    rows = [coevo(*told, *more, workspace=workspace.root) for more in ((), ("--endpoint", server[1]))]
-    assert json.loads(rows[0].stdout) == json.loads(rows[1].stdout), rows[1].stderr
+    told = ("--tasks", "8", "--samples", "1", "--json")
+    rows = [
+        coevo("evaluate", *target, *told, "rollout.max_turns=5", workspace=workspace.root)
+        for target in (["first"], [server[1], "--env", "first"])
+    ]
+    here, there = (json.loads(each.stdout)["figures"]["own"] for each in rows)
+    assert {**here, "tokens": None} == there, rows[1].stderr
 
 
 def test_it_is_stateless_and_takes_requests_side_by_side(server, workspace):

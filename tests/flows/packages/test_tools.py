@@ -8,15 +8,13 @@ from support.endpoint import post, rows
 from support.tools import ACTION, CALL, ToolHouse, parrot
 
 from coevo.flows.endpoint.request_limits import DEFAULT
-from coevo.flows.evaluation.evaluate_endpoint import evaluate_endpoint
-from coevo.flows.evaluation.evaluate_revision import evaluate_revision
-from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
+from coevo.flows.evaluation.evaluate_samples import SampleRequest, evaluate_samples
+from coevo.flows.evaluation.evaluation_targets import TargetSettings
 from coevo.flows.packages.serving import Address, serve
 from coevo.lineage.workspace import Workspace
 from coevo.models.policy.policy import save
 
 pytestmark = pytest.mark.full
-REQUEST = EvaluationRequest("seen-houses", 3)
 
 
 @pytest.fixture(scope="module")
@@ -34,20 +32,21 @@ def directory(tmp_path_factory):
     return Workspace(root)
 
 
-def said(evaluation):
-    return [
-        (each.truncated, each.cut, each.success, [(t.completion.text, t.action, t.fault, t.valid) for t in each.turns])
-        for each in evaluation.episodes
-    ]
+def said(path, target, workspace, env=None):
+    """What an evaluation keeps of its episodes and their turns."""
+    evaluate_samples(target, TargetSettings(env), SampleRequest("seen-houses", 3, output=path), workspace)
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    turns = [[(t["answer"], t["action"], t["no_action"], t["valid"]) for t in row["turns"]] for row in rows]
+    return [(row["truncated"], row["cut"], row["success"], each) for row, each in zip(rows, turns, strict=True)]
 
 
 @pytest.mark.parametrize(("run", "turns"), [("calls", 4), ("idles", 3)])
-def test_episodes_through_the_endpoint_are_those_that_are_played_here(directory, run, turns):
-    here = said(evaluate_revision(run, REQUEST, directory))
+def test_episodes_through_the_endpoint_are_those_that_are_played_here(directory, run, turns, tmp_path):
+    here = said(tmp_path / "here.jsonl", run, directory)
     row = {"instruction": "heat mug", "observation": "at hall"}
     idle = {"observation": "at hall", "action": "", "feedback": ""}
     with serve(run, Address(), DEFAULT, directory) as server:
-        assert said(evaluate_endpoint(server.url, run, REQUEST, directory)) == here
+        assert said(tmp_path / "there.jsonl", server.url, directory, env=run) == here
         status, body = post(server.url, rows(row, {**row, "history": [idle] * 2}))
     assert [len(played) for *_, played in here] == [turns] * 3
     assert [truncated for truncated, *_ in here] == [True] * 3

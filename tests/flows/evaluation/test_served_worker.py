@@ -4,9 +4,11 @@ import pytest
 from support.completions import Answer, completions, said
 from support.worker import CONFIG, environment, worker
 
-from coevo.flows.evaluation.evaluate_endpoint import MAX_SERVED_BYTES, _row, play_endpoint
+from coevo.flows.evaluation.served_worker import MAX_SERVED_BYTES, ServedWorker, _row
 from coevo.records.draws import key
+from coevo.tasks.iteration.held_out import play_panel
 from coevo.tasks.play.play import Attempt
+from coevo.tasks.play.retrieve import NOTHING
 from coevo.utilities.errors import CoevoError
 
 
@@ -43,10 +45,14 @@ NONE = {
 }
 
 
+def _served(url):
+    return ServedWorker(environment(), url, 0, CONFIG.rollout.max_turns)
+
+
 def evaluated(answer):
     """Requests of an evaluation against a server that always answers so, and its error."""
     with completions(lambda _: answer) as (url, asked), pytest.raises(CoevoError) as refused:
-        play_endpoint(url.removesuffix("/v1"), CONFIG, 0, "seen-houses", 2)
+        play_panel(_served(url.removesuffix("/v1")), environment().panel("seen-houses", 2), NOTHING, 0, 0)
     assert "\n" not in str(refused.value) and "\x1b" not in str(refused.value) and len(str(refused.value)) < 600
     return asked, str(refused.value)
 
