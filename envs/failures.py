@@ -14,6 +14,8 @@ from coevo.utilities.errors import CoevoError
 T = TypeVar("T")
 MAX_REASON_CHARS = 300
 """Most characters of a reason."""
+MAX_FILE_CHARS = 80
+"""Most characters of a file name in a reason."""
 LIBRARIES = (get_path("stdlib"), get_path("purelib"), get_path("platlib"))
 """Folders of code that is not an environment's own."""
 
@@ -71,8 +73,16 @@ def described(error: BaseException) -> str:
     """An exception on one line, with the line of code that raised it: of the environment rather than of a library."""
     frames = extract_tb(error.__traceback__)
     last = next((frame for frame in reversed(frames) if not frame.filename.startswith(LIBRARIES)), frames[-1])
-    location = f" ({Path(last.filename).name}:{last.lineno})"
-    return one_line(f"{type(error).__name__}: {error}", MAX_REASON_CHARS - len(location)) + location
+    location = f" ({one_line(Path(last.filename).name, MAX_FILE_CHARS)}:{last.lineno})"
+    return one_line(f"{type(error).__name__}: {_words(error)}", MAX_REASON_CHARS - len(location)) + location
+
+
+def _words(error: BaseException) -> str:
+    """Text of an exception, which has code of its own to say it."""
+    try:
+        return str(error)
+    except RAISED as other:
+        return f"its text raises {type(other).__name__}"
 
 
 def one_line(text: str, most: int = MAX_REASON_CHARS) -> str:

@@ -15,19 +15,24 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
+from io import BytesIO
 from pathlib import Path
+from urllib.parse import urlsplit
 
 LOOPBACK = "127.0.0.1"
 STOP_TIMEOUT_S = 10.0
 """Seconds that a process group has to end after a signal."""
 UTF8 = {"PYTHONUTF8": "1"}
 """Variable of a Python process that reads and writes files as UTF-8 in every locale."""
-DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+ANSWER_TIMEOUT_S = 5.0
+"""Seconds that a server has to answer a look."""
 POLL_INTERVAL_S = 0.1
 """Seconds between two looks."""
 CHUNK = 65536
 """Most bytes of a read."""
+MAX_HEAD_BYTES = 1 << 18
+"""Most bytes of the head of a response that are read."""
 
 
 class _SameAddress(urllib.request.HTTPRedirectHandler):
@@ -182,13 +187,41 @@ def wait_ready(ready: Callable[[], bool], runs: Callable[[], bool], seconds: flo
 def answers(url: str) -> bool:
     """Return True if a GET of the URL is answered with status 200 within 5 seconds; not by what speaks no HTTP.
 
-    The server is on this machine, whose ports a proxy does not reach.
+    The server is on this machine, whose ports a proxy does not reach. A redirection, which may lead anywhere, is no
+    answer, and neither is one whose head is not complete in time.
     """
     try:
-        with DIRECT.open(url, timeout=5) as response:
-            return bool(response.status == 200)
+        response = HTTPResponse(_ResponseHead(_head_of(url)))  # type: ignore[arg-type]
+        response.begin()
+        return response.status == 200
     except (OSError, HTTPException):
         return False
+
+
+class _ResponseHead:
+    """Stands for a connection, from which the beginning of a response has been read."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def makefile(self, _: str) -> BytesIO:
+        """The content as a file."""
+        return BytesIO(self._content)
+
+
+def _head_of(url: str) -> bytes:
+    """What a server says to a GET, up to the first empty line. Raises ``OSError``: it did not come in time."""
+    give_up, heard, there = time.monotonic() + ANSWER_TIMEOUT_S, b"", urlsplit(url)
+    request = f"GET {there.path or '/'} HTTP/1.1\r\nHost: {there.netloc}\r\nConnection: close\r\n\r\n"
+    with socket.create_connection((there.hostname or LOOPBACK, there.port or 80), ANSWER_TIMEOUT_S) as connection:
+        connection.sendall(request.encode())
+        while b"\r\n\r\n" not in heard and len(heard) < MAX_HEAD_BYTES:
+            connection.settimeout(max(0.001, give_up - time.monotonic()))
+            part = connection.recv(CHUNK)
+            if not part:
+                break
+            heard += part
+    return heard
 
 
 def free_port(port: int = 0, host: str = LOOPBACK) -> int:

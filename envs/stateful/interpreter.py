@@ -72,7 +72,7 @@ class InterpreterProcess:
 def _folders() -> list[str]:
     """Folders that modules of the user's own are imported from."""
     paths = get_paths()
-    installed = tuple({paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+    installed = tuple(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
     found = (str(Path(each).absolute()) for each in sys.path if not each.endswith(".zip"))
     return [each for each in found if not each.startswith(installed) and Path(each) != PACKAGE.parent]
 

@@ -1,7 +1,7 @@
 """Workers of this machine: processes, each with several live episodes.
 
 A process serves one thread at a time. One that hangs is killed, one that dies is replaced. Only the episode that was
-being served is blamed: the others on that process are gone, and are opened anew elsewhere.
+being served is blamed, if any: the others on that process are gone, and are opened anew elsewhere.
 """
 
 import select
@@ -96,10 +96,12 @@ class LocalWorkers:
 
     def facts(self) -> Mapping[str, Any] | EpisodeFailure:
         """Description that the simulator gives of itself, from one process; see ``interface.Described``."""
-        process = self._least()
-        (reply,) = self._run([_Job(process, {"facts": True}, self._settings.open_seconds)])
-        with self._books:
-            process.episodes -= 1
+        reply: WorkerReply | EpisodeFailure | None = None
+        while reply is None:
+            process = self._least()
+            (reply,) = self._run([_Job(process, {"facts": True}, self._settings.open_seconds)])
+            with self._books:
+                process.episodes -= 1
         if isinstance(reply, WorkerReply) and reply.facts is not None:
             return reply.facts
         return reply if isinstance(reply, EpisodeFailure) else EpisodeFailure("invalid", "it says nothing of itself")
@@ -175,11 +177,12 @@ class LocalWorkers:
         return _Job(process, {"numbers": numbers}, self._settings.act_seconds)
 
     def _serve(self, jobs: Sequence[_Job]) -> list[WorkerReply | EpisodeFailure | None]:
-        """Serve jobs, one at a time per process."""
+        """Serve jobs, one at a time per process; None for those of a process that ended while it served nobody."""
         results: list[WorkerReply | EpisodeFailure | None] = [None] * len(jobs)
         queues: dict[WorkerProcess, deque[int]] = {}
         for index, job in enumerate(jobs):
             queues.setdefault(job.process, deque()).append(index)
+        self._drop_ended(queues)
         busy: dict[WorkerProcess, _Pending] = {}
         try:
             while True:
@@ -196,6 +199,12 @@ class LocalWorkers:
             for process in busy:  # nobody is left to read the answers of these
                 self._drop(process)
             raise
+
+    def _drop_ended(self, processes: Iterable[WorkerProcess]) -> None:
+        """Drop the processes that have ended since their last answer."""
+        for process in processes:
+            if process in self._alive and process.ended_since_answer():
+                self._drop(process)
 
     def _answer(self, process: WorkerProcess, pending: _Pending) -> WorkerReply | EpisodeFailure | None:
         """Answer of a process, or why there is none; None while it has time."""

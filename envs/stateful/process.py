@@ -11,7 +11,7 @@ from contextlib import suppress
 from json import dumps
 from multiprocessing import forkserver, get_context
 from multiprocessing.context import ForkServerProcess
-from socket import SHUT_WR, socket, socketpair
+from socket import MSG_PEEK, SHUT_WR, socket, socketpair
 from tempfile import gettempdir
 from threading import Lock
 from typing import Any
@@ -47,7 +47,7 @@ class WorkerProcess:
         self.episodes = 0
         self.ended: list[int] = []
         self.serving = Lock()
-        self._unsent, self._heard = b"", b""
+        self._unsent, self._heard, self._answered = b"", b"", False
         self._process: ForkServerProcess | InterpreterProcess
         try:
             image = pickled(simulator)
@@ -88,7 +88,19 @@ class WorkerProcess:
         self._heard += part
         if len(self._heard) > most:
             raise ValueError
-        return self._heard[:-1] if part.endswith(b"\n") else None
+        self._answered = part.endswith(b"\n")
+        return self._heard[:-1] if self._answered else None
+
+    def ended_since_answer(self) -> bool:
+        """Return True if the process has ended after an answer, or has said more, so that no request is to blame."""
+        try:
+            if self._answered:
+                self._socket.recv(1, MSG_PEEK)
+            return self._answered
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            return True
 
     def finish(self) -> None:
         """Let the process close its episodes and end by itself; it gets no further request."""

@@ -14,7 +14,7 @@ from socket import socket
 from typing import Any, TypeVar
 
 from coevo.envs.base import Step
-from coevo.envs.failures import RAISED, described
+from coevo.envs.failures import described
 from coevo.envs.stateful.interface import Described, Live, Simulator
 from coevo.envs.stateful.wire import digest, encoded, plain
 from coevo.records.draws import Key
@@ -38,12 +38,15 @@ def serve(simulator: bytes, connection: socket, owner: int) -> None:
 
 def answer_requests(simulator: Simulator, connection: socket) -> None:
     """Answer requests in this process, as ``serve`` does."""
-    host = Host(simulator)
+    host, worker = Host(simulator), os.getpid()
     _hide()
     with suppress(ConnectionError), connection.makefile("rb") as requests:
         for line in requests:
             if line.endswith(b"\n"):
-                connection.sendall(host.answer(json.loads(line)) + b"\n")
+                answer = host.answer(json.loads(line))
+                if os.getpid() != worker:  # a fork that the simulator made and that came back, as its worker did
+                    os._exit(0)
+                connection.sendall(answer + b"\n")
     host.close(list(host.lives))
 
 
@@ -56,10 +59,13 @@ class Host:
         self._loop = asyncio.new_event_loop()
 
     def answer(self, request: dict[str, Any]) -> bytes:
-        """Carry out a request, and return the reply as JSON; an exception of the simulator is a reply, too."""
+        """Carry out a request, and return the reply as JSON; an exception of the simulator is a reply, too.
+
+        Every exception is the simulator's own here, also a panic of Rust code, which is no ``Exception``.
+        """
         try:
             return encoded(self._carried_out(request))
-        except RAISED as error:
+        except BaseException as error:  # noqa: BLE001 - the other episodes of this worker live on
             return encoded({"error": described(error)})
 
     def close(self, numbers: list[int]) -> None:
@@ -67,7 +73,7 @@ class Host:
         for number in numbers:
             live = self.lives.pop(number, None)
             if live is not None:
-                with suppress(*RAISED):
+                with suppress(BaseException):
                     self._awaited(live.close())
 
     def _carried_out(self, request: dict[str, Any]) -> dict[str, Any]:

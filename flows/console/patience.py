@@ -57,7 +57,7 @@ def _is_of_user(frame: FrameType) -> bool:
     package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
     if package in ("coevo", "__main__") or package in sys.stdlib_module_names:
         return False
-    libraries = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+    libraries = tuple(map(sysconfig.get_path, ("purelib", "platlib")))
     return not frame.f_code.co_filename.startswith(libraries) or package in _added()
 
 

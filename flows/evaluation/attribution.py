@@ -224,7 +224,7 @@ def _drawn(opened: Reading, old: Manifest, new: Manifest) -> list[Cause]:
     shares = [_shares(opened, each) for each in (old, new)]
     if not all(shares):
         return []
-    kinds = {kind for each in shares for kind in each}
+    kinds = sorted({kind for each in shares for kind in each})  # the sum has the same last digits in every process
     effect = 0.0
     for kind in kinds:
         (was, rate), (now, later) = (each.get(kind, (0.0, None)) for each in shares)
@@ -264,7 +264,7 @@ def _by_kind(old: Evaluation, new: Evaluation) -> dict[str, tuple[float, float]]
 
 def _seconds(old: Manifest, new: Manifest) -> dict[str, tuple[float, float]]:
     stem = "cost/seconds/"
-    named = {name for each in (old, new) for name in each.rates if name.startswith(stem)}
+    named = sorted({name for each in (old, new) for name in each.rates if name.startswith(stem)})
     spent = {name.removeprefix(stem): (old.rates.get(name, 0.0), new.rates.get(name, 0.0)) for name in named}
     longest = max(map(max, spent.values()), default=0.0)
     return {

@@ -21,12 +21,12 @@ from coevo.tasks import telemetry
 from coevo.tasks.package.model_registry import find
 from coevo.tasks.publish.mlflow.tracking_store import tracking_store
 from coevo.tasks.publish.reporter import in_stage
+from coevo.utilities import process_guard
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.processes import LOOPBACK, UTF8, Launch, ServerProcess, answers, free_port, wait_ready
 
 STARTUP = 300.0
 """Seconds after which a server that does not answer is given up."""
-"""Host that stands for every address of the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Serving:
     Attributes:
         name: ``RUN@N`` or ``MODEL/VERSION``.
         url: root URL of its server.
-        process: process of the server.
+        process: guard of the server, which ends with this process, however that ends.
         log: log file of the server.
     """
 
@@ -90,9 +90,11 @@ def serve(
     reach_directly(host)
     with packaged(what, workspace, consent) as (name, directory):
         log = workspace.root.resolve() / f"serve-{port}.log"
-        line = [sys.executable, "-P", "-m", "coevo.flows.endpoint", str(directory), "--host", host, "--port", str(port)]
+        line = [sys.executable, "-IS", process_guard.__file__, sys.executable, "-P", "-m", "coevo.flows.endpoint"]
+        line += [str(directory), "--host", host, "--port", str(port)]
         line += [*(["--version", name] if "/" in name else []), *_options(address, limits)]
-        process = ServerProcess(Launch(line, {**os.environ, **telemetry.OFF, **UTF8}, log, directory=directory))
+        environment = {**os.environ, **telemetry.OFF, **UTF8}
+        process = ServerProcess(Launch(line, environment, log, directory=directory, leash=True))
         try:
             url = url_of(host, port)
             with at_once(process.kill):

@@ -49,7 +49,7 @@ class Server:
         try:
             process = psutil.Process(self.pid)
             return process.status() != psutil.STATUS_ZOMBIE and self._is(process)
-        except psutil.NoSuchProcess:
+        except psutil.Error:  # it has ended, or its number is that of another user's process by now
             return False
 
     def _is(self, process: psutil.Process) -> bool:

@@ -313,7 +313,7 @@ def _pooled(rows: Sequence[IndexRow]) -> IndexRow:
     made: IndexRow = {"revision": rows[-1]["revision"], "first": rows[0]["revision"], "bank": rows[-1]["bank"]}
     held = next((row for row in reversed(rows) if row["held"] is not None), rows[-1])
     made |= {name: held[name] for name in ("held", "held_low", "held_high")}
-    for name in {name for row in rows for name in row} - made.keys() - {"train_low", "train_high"}:
+    for name in sorted({name for row in rows for name in row} - made.keys() - {"train_low", "train_high"}):
         known = [row[name] for row in rows if row.get(name) is not None]
         made[name] = sum(known) / len(known) if known else None
     spread = [(row["train_high"] - row["train_low"]) / 2 for row in rows if row["train_low"] is not None]

@@ -4,19 +4,22 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
 
 from coevo.lineage.atomic_files import open_regular
 from coevo.lineage.remote.remote_store import LIMIT, Overtaken, SmallFile
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.free_space import require_space
 
 LOCK = ".lock"
+LOCK_TIMEOUT_S = 120.0
+"""Seconds to wait for the lock, which is held for one small file."""
 CHUNK = 1 << 20
 """Number of bytes in memory at once."""
 FICLONE = 0x40049409
@@ -61,7 +64,7 @@ class LocalStore:
         """Replace a small file by temporary file, fsync and rename, under the remote's lock."""
         target = Path(self.root, *path)
         fresh = Path(self.root, f"{LOCK}.new")
-        with FileLock(Path(self.root, LOCK)):
+        with self._locked():
             if self.read(*path) != held:
                 raise Overtaken(f"{target} has changed meanwhile")
             # Created again: a link in its place would lead elsewhere.
@@ -73,6 +76,18 @@ class LocalStore:
             target.parent.mkdir(parents=True, exist_ok=True)
             fresh.replace(target)
         return SmallFile(content, "")
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        path = Path(self.root, LOCK)
+        try:
+            with FileLock(path, timeout=LOCK_TIMEOUT_S):
+                yield
+        except Timeout:
+            raise CoevoError(
+                f"remote {self.label}: another process has held {path} for {LOCK_TIMEOUT_S:g} s: end it, then repeat "
+                "the command"
+            ) from None
 
 
 def careful_disk() -> Any:
@@ -104,6 +119,7 @@ def copy_regular(source: Path, target: Path, callback: Callback) -> None:
     with ExitStack() as left:
         with open_regular(source) as held, fresh.open("wb") as file:
             left.callback(fresh.unlink, missing_ok=True)
+            require_space(target.parent, os.fstat(held.fileno()).st_size, f"a copy of {source}")
             for count in _clone(held, file) or _copy(held, file):
                 callback.relative_update(count)
         fresh.replace(target)

@@ -161,6 +161,8 @@ def fetch(run: RunPaths, theirs: Bundle, objects: Objects, scratch: Path) -> Arr
     moved, lists = objects.fetch_lists({record.bank, *(root for root in roots if root.endswith(".dir"))}, scratch)
     wanted, present = lists.pop(record.bank), files_of(run.bank)
     check_bank_files(wanted, objects.label)
+    for content in roots:
+        objects.check_sizes(lists.get(content, {".": content}).values(), theirs.pointers[content].size)
     moved += objects.fetch({*(roots - lists.keys()), *(oid for files in lists.values() for oid in files.values())})
     for content in roots:
         _check_size(theirs.pointers[content], lists.get(content, {".": content}), objects)

@@ -13,7 +13,7 @@ from fsspec.callbacks import Callback
 
 from coevo.lineage.atomic_files import check_regular
 from coevo.lineage.objects.cache import LISTING, Cache
-from coevo.lineage.objects.content import check, md5, read_list
+from coevo.lineage.objects.content import LIMIT, check, md5, read_list
 from coevo.lineage.remote.local_remote import LocalStore, careful_disk
 from coevo.lineage.remote.remote_store import Store, one_line
 from coevo.utilities.errors import CoevoError
@@ -127,6 +127,7 @@ class Objects:
             CoevoError: as ``fetch``, or a list names something that cannot be a file below its directory.
         """
         wanted, folder = set(oids), scratch / "lists"
+        self.check_sizes(wanted, LIMIT)
         folder.mkdir()
         lacking = {folder / oid: oid for oid in sorted(wanted - set(self._here.oids_exist(wanted)))}
         moved = self.fetch_files(lacking)
@@ -138,6 +139,23 @@ class Objects:
         for path, oid in lacking.items():
             self._cache.adopt(path, oid)
         return moved, found
+
+    def check_sizes(self, oids: Iterable[str], most: int) -> None:
+        """Check objects in a directory before they are copied: a sparse file has any size and takes no room there.
+
+        Raises:
+            CoevoError: one is not a regular file, or has more than ``most`` bytes.
+        """
+        if not isinstance(self._store, LocalStore):
+            return
+        for path in map(Path, map(self._there.oid_to_path, sorted(oids))):
+            with suppress(FileNotFoundError):
+                check_regular(path)
+                if (size := path.lstat().st_size) > most:
+                    raise CoevoError(
+                        f"remote {self._store.label}: object {path} has {size} bytes, where {most} are possible: "
+                        "remove it there, and push again from a machine that has the run"
+                    )
 
     def fetch_files(self, files: Mapping[Path, str]) -> Moved:
         """Fetch objects to files outside the cache, {file: content hash}; raises as ``fetch`` does."""

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from coevo.configs.base import NAME, named
 from coevo.lineage.names import ARTIFACT, OBJECT, TABLE
 from coevo.lineage.revision.manifest import Manifest
+from coevo.records.inert import flaw
 from coevo.records.metric_names import metric_name
 from coevo.utilities.errors import CoevoError
 
@@ -21,12 +22,21 @@ MAX_LIST = 10_000
 MAX_INTEGER = 2**53
 """Largest integer that is exact in every JSON implementation."""
 
-LINE = r"^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]{0,300}$"
-"""No control characters, ends of lines, or characters that change the direction of the text."""
+MAX_WORD_CHARS = 300
+"""Most characters of a text of one line."""
+
+
+def _line_of_text(text: str) -> str:
+    wrong = flaw(text)
+    if wrong:
+        raise ValueError(wrong)
+    return text
+
+
 Number = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Word = Annotated[str, StringConstraints(pattern=LINE)]
-"""Text of one line, whose characters keep their order."""
+Word = Annotated[str, StringConstraints(max_length=MAX_WORD_CHARS), AfterValidator(_line_of_text)]
+"""Text of one line without characters that act on a terminal, on the order of the text, or are invisible."""
 Name = Annotated[str, AfterValidator(named)]
 StoredMetricName = Annotated[str, StringConstraints(max_length=NAME), AfterValidator(metric_name)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]

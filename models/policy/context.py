@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import compress
 from threading import Lock
 from typing import Any
+from unicodedata import category
 
 from coevo.configs.context_config import ContextConfig
 from coevo.models.answers.forms import WORDS, Form, format_of
@@ -36,6 +37,9 @@ TOOLS = "Tools, as JSON schemas:"
 """Heading of the tools in the system's text, for templates that do not declare them."""
 MARK = "\n[... {count} tokens are left out ...]\n"
 """Text in place of what was left out."""
+JOINER, MAX_MARKS = "\u200d", 16
+JOINED = (("\u1160", "\u11ff"), ("\U0001f3fb", "\U0001f3ff"))
+"""Characters that belong to the one before them: parts of Korean syllables, and colours of emoji."""
 WIDEST = 16
 """Characters per token up to which a head or tail is looked for."""
 MARKERS = ("lessons", "recent", ">", ":", "think", "act")
@@ -131,7 +135,22 @@ class Shortener:
             middle = (low + high + 1) // 2
             part = text[len(text) - middle :] if ends else text[:middle]
             low, high = (middle, high) if self._cost(part) <= room else (low, middle - 1)
-        return text[len(text) - low :] if ends else text[:low]
+        return text[_between(text, len(text) - low, 1) :] if ends else text[: _between(text, low, -1)]
+
+
+def _between(text: str, at: int, step: int) -> int:
+    """The place ``at``, or one a few steps on that parts no character from its marks, no emoji and no syllable."""
+    places = range(at, at + step * MAX_MARKS, step)
+    return next((place for place in places if not _parts(text, place)), at)
+
+
+def _parts(text: str, at: int) -> bool:
+    if not 0 < at < len(text):
+        return False
+    here = text[at]
+    return (
+        JOINER in text[at - 1 : at + 1] or category(here)[0] == "M" or any(low <= here <= high for low, high in JOINED)
+    )
 
 
 class Context:

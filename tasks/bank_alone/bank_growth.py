@@ -125,9 +125,8 @@ def written(
         raise CoevoError(f"no question of the writer was answered: {next(iter(questions.faults.values()))}")
     read = frozenset(each.id for each in waiting) - questions.faults.keys()
     rejects = tuple(reject for _, refused in made for reject in refused)
-    return Written(
-        tuple(entry for entries, _ in made for entry in entries), read, tuple({*questions.faults.values()}), rejects
-    )
+    faults = tuple(dict.fromkeys(questions.faults.values()))
+    return Written(tuple(entry for entries, _ in made for entry in entries), read, faults, rejects)
 
 
 class _Questions:

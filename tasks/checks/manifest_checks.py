@@ -68,7 +68,7 @@ class BankCheck:
     def versions(self) -> list[Finding]:
         """Findings, one per needed table version that cannot be read or has other content."""
         found = faults(self._bank, self._recorded)
-        mended = {name: self._mended(name) for name in {fault.table for fault in found}}
+        mended = {name: self._mended(name) for name in sorted({fault.table for fault in found})}
         broken = {(name, version) for name in mended for version in self._broken(found, name)}
         left = {(name, version) for name, version in broken if version not in mended[name]}
         return [self._finding(fault, left) for fault in found]

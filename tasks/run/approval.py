@@ -12,6 +12,7 @@ from pathlib import Path
 from coevo.lineage.atomic_files import write_atomically
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.revision.manifest_schema import MAX_WORD_CHARS
 from coevo.lineage.revision.retention import trail_since
 from coevo.lineage.status import waits
 from coevo.lineage.workspace import RunPaths
@@ -19,6 +20,7 @@ from coevo.memory.admission.pending_admission import Pending
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank_state import BankState
 from coevo.records.episode import Episode
+from coevo.records.inert import shown
 from coevo.tasks.revision_artifacts import episodes_of
 from coevo.tasks.run.by_hand import HandMadeChange, commit_by_hand
 from coevo.tasks.steps.bank_steps import counts
@@ -83,7 +85,7 @@ def decide(vote: Vote, revision: int | None, paths: RunPaths, bank: Bank, lineag
     figures = counts(before, {entry.id for entry in state.entries}, pending.proposed)
     said = {"revision": head.revision, "proposal": head.artifacts[FOLDER], "approved": vote.approved}
     fields = {"waiting": False, "approval": said} | ({"fired": head.revision} if pending.fired else {})
-    change = HandMadeChange(state.change(), fields, figures, observed={"decided_by": vote.by})
+    change = HandMadeChange(state.change(), fields, figures, observed={"decided_by": shown(vote.by)[:MAX_WORD_CHARS]})
     return commit_by_hand(change, paths, bank, lineage)
 
 

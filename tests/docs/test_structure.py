@@ -43,6 +43,20 @@ def test_a_limit_is_named_for_what_it_bounds():
     assert {path: found for path, text in FILES.items() if (found := vague.findall(text))} == {}
 
 
+def test_no_list_has_the_order_of_a_set():
+    """It differs from process to process."""
+    for path in FILES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Call):
+                ordering = getattr(node.func, "id", getattr(node.func, "attr", "")) in ("list", "tuple", "join")
+                assert not (ordering and node.args and _is_set(node.args[0])), f"{path}:{node.lineno}"
+
+
+def _is_set(node):
+    called = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("set", "frozenset")
+    return called or isinstance(node, ast.Set | ast.SetComp)
+
+
 def _functions():
     for path in FILES:
         for node in ast.walk(parsed(path)):

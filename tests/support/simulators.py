@@ -6,6 +6,7 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 
 from numpy import zeros
 
@@ -44,12 +45,37 @@ class Sum:
         self.note("close")
 
 
+class PanicError(BaseException):
+    """What a package in Rust raises when it panics: no ``Exception``."""
+
+
+class UnsayableError(RuntimeError):
+    """An exception whose text cannot be made."""
+
+    def __str__(self):
+        raise ValueError
+
+
 RAISED = {
     "raise": RuntimeError("out of\norder"),
     "cancel": asyncio.CancelledError(),
     "leave": SystemExit("no\nserver"),
+    "panic": PanicError("in Rust"),
+    "interrupt": KeyboardInterrupt(),
+    "group": BaseExceptionGroup("all", [PanicError("one")]),
+    "unsayable": UnsayableError(),
 }
 """Exceptions by the action that raises them."""
+
+
+STEPS = {
+    "long": Step(None, "x" * 5000, "", 0.0, False, False),
+    "nan": Step(None, "x", "", float("nan"), False, False),
+    "text": Step(None, 7, "", 0.0, False, False),
+    "array": Step(None, zeros(2), "", 0.0, False, False),
+    "nothing": None,
+}
+"""Results that are no step by the action that returns them."""
 
 
 class Failing(Sum):
@@ -58,23 +84,27 @@ class Failing(Sum):
     def act(self, action):
         if action in RAISED:
             raise RAISED[action]
+        if action in STEPS:
+            return STEPS[action]
+        self.harm(action)
+        return super().act(action)
+
+    def harm(self, action):
+        """Do it; what comes later is noted with its process."""
         if action == "exit":
             os._exit(3)
+        if " later" in action or "fork" in action:
+            self.note("trouble")
         if action.startswith("SIG"):
             os.kill(os.getpid(), signal.Signals[action])
         if action == "hang":
             time.sleep(600)
-        if action == "long":
-            return Step(None, "x" * 5000, "", 0.0, False, False)
-        if action == "nan":
-            return Step(None, "x", "", float("nan"), False, False)
-        if action == "text":
-            return Step(None, 7, "", 0.0, False, False)
-        if action == "array":
-            return Step(None, zeros(2), "", 0.0, False, False)
-        if action == "nothing":
-            return None
-        return super().act(action)
+        if action.startswith("fork") and (child := os.fork()) and action == "fork and wait":
+            os.waitpid(child, 0)
+        if action == "die later":
+            Timer(0.2, os._exit, (5,)).start()
+        if action == "end guard later":
+            Timer(0.2, os.kill, (os.getppid(), signal.SIGKILL)).start()
 
 
 class Later(Sum):

@@ -5,8 +5,9 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import psutil
 import pytest
@@ -150,7 +151,38 @@ GREETINGS = [
     b"SSH-2.0-OpenSSH_9.6\r\n", b"220 mail ESMTP\r\n", b"+OK\r\n", b"\x00\x01\x02\xff", b"HTTP/1.1 abc\r\n\r\n", b"",
     b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n" + b"A" * 100_000, b"-ERR unknown command 'GET'\r\n",
     b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n",
+    *(
+        b"HTTP/1.1 302 Found\r\nLocation: " + place + b"\r\n\r\n"
+        for place in (
+            b"http://[::1/x", b"http://\xff..\xfe/", b"http://" + b"a" * 70 + b".x/", b"http://127.0.0.1:99999/",
+            b"file:///etc/passwd", b"/health", b"http://a\x00b/", b"",
+        )
+    ),
+    b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, b"HTTP/1.1 999 x\r\n\r\n", b"HTTP/1.1 -20 x\r\n\r\n",
+    b"HTTP/1.1 \xb2\xb0\xb0 OK\r\n\r\n", b"\x15\x03\x01\x00\x02\x02\x50", b"\0" * 70_000,
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/1.1 200 OK\r\n".encode("utf-16"), b"<html>200</html>",
 ]  # fmt: skip
+ENDLESS = [(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), (b"HTTP/1.1 ", b"2"), (b"HTTP/1.1 200 OK\r\n", b"a"), (b"", b"")]
+"""What a neighbour says at first, and then from time to time without an end."""
+
+
+@pytest.mark.parametrize(("first", "then"), ENDLESS)
+def test_a_neighbour_that_never_comes_to_an_end_is_no_answer(monkeypatch, first, then):
+    monkeypatch.setattr(processes, "ANSWER_TIMEOUT_S", 0.5)
+    over = Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def greet():
+            with listener.accept()[0] as connection, suppress(OSError):
+                connection.sendall(first)
+                while not over.wait(0.05):
+                    connection.sendall(then)
+
+        thread = Thread(target=greet)
+        thread.start()
+        assert not answers(f"http://127.0.0.1:{listener.getsockname()[1]}/health")
+        over.set()
+        thread.join()
 
 
 @pytest.mark.parametrize("said", GREETINGS, ids=range(len(GREETINGS)))

@@ -88,6 +88,10 @@ REASONS = {
     "raise": "exception: RuntimeError: out of order (simulators.py)",
     "cancel": "exception: CancelledError: (simulators.py)",
     "leave": "exception: SystemExit: no server (simulators.py)",
+    "panic": "exception: PanicError: in Rust (simulators.py)",
+    "interrupt": "exception: KeyboardInterrupt: (simulators.py)",
+    "group": "exception: BaseExceptionGroup: all (1 sub-exception) (simulators.py)",
+    "unsayable": "exception: UnsayableError: its text raises ValueError (simulators.py)",
     "long": "invalid: a text of 5000 characters, more than env.simulator.longest=1000",
     "nan": "invalid: step.reward = 'nan': Input should be a finite number",
     "text": "invalid: step.observation = '7': Input should be a valid string",
@@ -125,6 +129,34 @@ def test_neighbours_of_a_crash_are_played_again_also_where_that_fails_once(tmp_p
     assert [str(step) for step in steps if isinstance(step, EpisodeFailure)] == [
         "crash: its process ended with exit code 3"
     ]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param(name, marks=pytest.mark.full if number else ())
+        for number, name in enumerate(["fork", "fork and wait", "die later", "end guard later", "SIGKILL", "SIGTERM"])
+    ],
+)
+def test_a_worker_that_forks_or_ends_between_two_actions_costs_no_episode(tmp_path, alone, trouble, workers):
+    log = tmp_path / "log"
+    with closing(FailingSums(str(log), limits={"act_seconds": 50.0, "workers": workers})) as made:
+        states = [state for state, _ in made.try_start(tasks(5))]
+        pids = {int(line.split()[1]) for line in log.read_text().splitlines()}
+        guarded = {pid: [psutil.Process(pid), *psutil.Process(pid).parents()[:2]] for pid in pids}
+        if trouble.startswith("SIG"):
+            os.kill(max(pids), signal.Signals[trouble])
+        else:
+            made.try_step(made_states(made, states[:1]), [trouble])  # of an episode that is not played on
+        worker, *guards = guarded[int(log.read_text().split()[-1]) if "SIG" not in trouble else max(pids)]
+        if "fork" in trouble:
+            wait_for(lambda: all(each.status() == psutil.STATUS_ZOMBIE for each in worker.children()), 60)
+        else:
+            assert psutil.wait_procs([worker, *guards], timeout=60)[1] == []
+        states = [made.try_start(tasks(1))[0][0], *states[1:]]
+        assert [step.observation for step in made.step(states, ["1"] * 5)] == alone
 
 
 @pytest.mark.full

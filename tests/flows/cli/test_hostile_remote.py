@@ -18,7 +18,7 @@ from support.remotes import advance, content, copy_run
 from support.runs import states
 from support.s3_server import BUCKET, Server
 
-from coevo.lineage.objects.content import md5
+from coevo.lineage.objects.content import LIMIT, md5
 from coevo.lineage.remote.push import push
 from coevo.lineage.remote.remote_address import to_push
 from coevo.lineage.workspace import Workspace
@@ -184,6 +184,21 @@ def test_what_is_no_regular_file_is_not_opened(coevo, remote, scene, tmp_path, k
     _replace(path, kind)
     for command, workspace in (("pull", tmp_path / "new"), ("push", scene / "source")):
         _refused_by_name(coevo(command, remote.address, "first", "--workspace", workspace), path)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("size", [LIMIT + 1, 1 << 43], ids=["larger than a list", "larger than the disk"])
+@pytest.mark.parametrize("what", ["coevo.json", BUNDLE, "list of the policy", "list of the bank", "weights", "table"])
+def test_a_sparse_file_is_not_copied(coevo, remote, scene, tmp_path, what, size):
+    path = remote.root / what if "." in what else _objects(remote, scene)[what]
+    path.unlink()
+    with path.open("wb") as file:
+        file.truncate(size)
+    done = coevo("pull", remote.address, "first", "--workspace", tmp_path / "new")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
+    assert path.name in done.err
+    copied = [found for found in (tmp_path / "new").rglob("*") if found.is_file() and found.stat().st_size >= LIMIT]
+    assert (copied, [found for found in (tmp_path / "new/runs").iterdir() if found.is_dir()]) == ([], [])
 
 
 @pytest.mark.full

@@ -65,6 +65,19 @@ def server(workspace):
     assert psutil.wait_procs(children, timeout=60)[1] == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+def test_a_server_ends_with_its_command_however_that_ends(workspace, number):
+    start = "from coevo.flows.cli.app import main; main()"
+    command = [sys.executable, "-c", start, "serve", "agent/1", "--workspace", str(workspace.root)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert "Serving agent/1 at" in process.stdout.readline()
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(number)
+        process.wait(60)
+    assert len(children) == 2  # its guard and the server
+    assert psutil.wait_procs(children, timeout=60)[1] == []
+
+
 def ask(url, rows, **more):
     body = json.dumps({"dataframe_records": rows, **more}).encode()
     request = urllib.request.Request(f"{url}/invocations", body, {"Content-Type": "application/json"})
@@ -171,7 +184,7 @@ def test_mlflows_client_is_understood(server):
 
 def test_large_bodies_take_little_memory_and_block_nobody(server):
     process, url = server
-    (child,) = psutil.Process(process.pid).children()
+    child = psutil.Process(process.pid).children(recursive=True)[-1]  # below its guard
     before, peak, waits = child.memory_info().rss, 0, []
     endless = [b" " * 2**16] * 2000
     with ThreadPoolExecutor(6) as pool:

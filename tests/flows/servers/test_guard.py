@@ -48,7 +48,15 @@ def ask(reached):
     return call
 
 
-@pytest.mark.parametrize("host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", f"127.0.0.1:{PORT + 1}", ""])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example", f"evil.example:{PORT}", "127.0.0.1", f"127.0.0.1:{PORT + 1}", "", f"LOCALHOST:{PORT}",
+        f"localhost.:{PORT}", f"127.0.0.1:{PORT}@evil.example", f"evil@127.0.0.1:{PORT}", f"127.1:{PORT}",
+        f"[::1]:{PORT}", f"127.0.0.1:0{PORT}", f"127.0.0.1:{PORT},evil.example", f"0.0.0.0:{PORT}",
+        f"2130706433:{PORT}",
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("path", ["/", "/api/flows/", "/api/health", LINKS])
 def test_another_host_is_refused_whatever_it_asks(ask, reached, host, path):
     answer = ask("POST", path, host=host, **HAVING_IT)
@@ -65,7 +73,15 @@ def test_another_origin_is_refused_even_with_the_secret(ask, reached, origin, me
     assert "access-control-allow-origin" not in answer.headers
 
 
-@pytest.mark.parametrize("given", [{}, {"Authorization": "Basic d3Jvbmc6c2VjcmV0"}, {"Authorization": "nonsense é"}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {}, {"Authorization": "Basic d3Jvbmc6c2VjcmV0"}, {"Authorization": "nonsense é"},
+        {"Authorization": f"Basic {SECRET}"}, {"Authorization": HAVING_IT["Authorization"].rstrip("=")},
+        {"Authorization": HAVING_IT["Authorization"].replace("Basic", "Bearer")}, {"Authorization": "Basic "},
+        {"Cookie": f"{COOKIE}="}, {"Cookie": f"{COOKIE}=x; session=y"},
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("path", ["/", "/api/flows/", "/api/health/", "/api//health", "/docs", "/openapi.json", LINKS])
 def test_who_lacks_the_secret_is_refused(ask, reached, given, path):
     answer = ask("POST", path, **{name: value.encode() for name, value in given.items()})

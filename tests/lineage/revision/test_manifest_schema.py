@@ -132,6 +132,26 @@ def test_a_name_with_an_unsafe_character_is_refused_in_one_line(place, unsafe, b
     assert str(caught.value).isprintable()
 
 
+HIDING = (
+    "\n", "\x00", "\x7f", "\x85", "\x9b2J", "\xad", "\u061c", "\u200b", "\u200d", "\u200e", "\u2028", "\u202e",
+    "\u2060", "\u2066", "\ufeff", "\ufff9", "\U000e0041", "\ue000", "\ud800", "\u180e", "\ufdd0", "\U0001d173",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("hiding", HIDING, ids=ascii)
+@pytest.mark.parametrize("around", ["{}", "Zoë{}", "{}Zoë", "Zo{}ë"])
+@pytest.mark.parametrize("field", ["run", "decided_by"])
+def test_a_word_with_a_character_that_acts_or_hides_is_refused_in_one_line(field, around, hiding):
+    with pytest.raises(CoevoError, match=f"^'observed.{field}'") as caught:
+        check(Manifest(FIRST, SEEN | {field: around.format(hiding)}))
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("name", ["Zoë", "日本", "क्‍ष", "می‌خواهم", "O'Neill <o@example.com>", "👩‍💻", "", "a" * 300])
+def test_persons_of_any_script_decide(name):
+    check(Manifest(FIRST, SEEN | {"decided_by": name}))
+
+
 @pytest.mark.parametrize("name", RIGHT)
 @pytest.mark.parametrize("place", PLACES)
 def test_names_of_any_script_pass(place, name):

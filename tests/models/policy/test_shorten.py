@@ -2,6 +2,7 @@
 
 import re
 from types import SimpleNamespace
+from unicodedata import category
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 from support.chat import chat
 
 from coevo.configs.context_config import ContextConfig
-from coevo.models.policy.context import Context, Shortener
+from coevo.models.policy.context import JOINER, Context, Shortener
 from coevo.records.demonstration import Moment, PastTurn
 from coevo.records.metric_names import CUT
 from coevo.tasks.iteration.batch import _cut_observations
@@ -21,8 +22,13 @@ COSTS = {
     "bytes": lambda text: len(text.encode()),
 }
 MARK = re.compile(r"\n\[\.\.\. (\d+) tokens are left out \.\.\.\]\n")
+JOINED = (
+    "e\u0301", "a\u0323\u0302", "\U0001f469\u200d\U0001f4bb", "\U0001f44d\U0001f3fd", "\u2764\ufe0f", "क्\u200dष",
+    "\u1112\u1161\u11ab", "1\ufe0f\u20e3", "ก\u0e33",
+)  # fmt: skip
+"""Characters of several code points."""
 TEXTS = st.lists(
-    st.sampled_from(["a", "word ", "\n", "é", "\U0001f600", "<|im_end|>", ". ", "x" * 40]), max_size=400
+    st.sampled_from(["a", "word ", "\n", "é", "\U0001f600", "<|im_end|>", ". ", "x" * 40, *JOINED]), max_size=400
 ).map("".join)
 
 
@@ -39,6 +45,7 @@ def test_head_and_tail_are_kept_and_the_cut_is_counted(unit, text, limit):
     assert cost(short) <= limit
     assert text.startswith(head) and text.endswith(tail) and len(head) + len(tail) < len(text)
     assert int(count) == cost(text) - cost(head) - cost(tail)
+    assert JOINER not in (head[-1:], tail[:1]) and not any(category(one) == "Mn" for one in tail[:1])
     assert abs(cost(head) - cost(tail)) <= max(map(cost, ["x" * 40, "\U0001f600"])) + 1
 
 
