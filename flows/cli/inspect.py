@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
+from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at, workspace_option
 from coevo.flows.history import history
 from coevo.flows.history.revision_reference import reading
 from coevo.flows.history.run_summaries import RunSummary, run_row, run_summaries, run_summary
@@ -14,6 +14,7 @@ from coevo.flows.history.success import best_revision, held_out_success, last_fa
 from coevo.lineage.lock import holder
 from coevo.lineage.revision.manifest import Manifest
 from coevo.records.intervals import Interval
+from coevo.tasks.cost import is_by_hand
 
 SHOWN = ("run", "recipe", "status", "stage", "iteration", "success")
 PROCESS_COLUMNS = ("node", "role", "rank", "pid", "cpu", "memory")
@@ -43,7 +44,9 @@ def runs(as_json: JsonOption = False, directory: WorkspaceOption = None) -> None
             for text in _below(one):
                 output.line(text)
     else:
-        output.line(f"No runs in {workspace.root}; start one with: coevo run homerules-coevo-rl")
+        output.line(
+            f"No runs in {workspace.root}; start one with: coevo run homerules-coevo-rl{workspace_option(workspace)}"
+        )
 
 
 def log(
@@ -150,10 +153,22 @@ def _below(one: RunSummary) -> Iterator[str]:
     name, status = one.paths.name, one.status
     if one.parent is not None:
         yield f"{name} branched from {one.parent}"
-    if one.process is not None:
+    if status.status == "running":
         yield f"{name} is running: process {one.process}"
-    elif status.status != "finished":
+        return
+    if one.process is not None:
+        yield f"{name} is in use by process {one.process}"
+    if (measured := _before_a_change(one.revisions)) is not None:
+        yield f"{name}: the last success is that of revision {measured}, before a command changed its bank"
+    if status.status != "finished":
         yield f"{name}: {status.reason}" if one.fault is not None else f"{name} {status.status}: {status.reason}"
+
+
+def _before_a_change(revisions: Sequence[Manifest]) -> int | None:
+    """The last evaluated revision, if a command has changed the bank since; else None."""
+    last = history.evaluated(revisions)
+    later = [] if last is None else [each for each in history.trail(revisions) if each.revision > last.revision]
+    return last.revision if last is not None and any(map(is_by_hand, later)) else None
 
 
 def _cells(one: RunSummary, row: dict[str, Any]) -> dict[str, object]:

@@ -47,9 +47,8 @@ class RunSummary:
     @property
     def status(self) -> RunStatus:
         """Status of the run, with its stage and reason."""
-        if self.process is not None:
-            runs = self.record is not None and self.record.end is None
-            return RunStatus("running", self.record.stage if self.record is not None and runs else None)
+        if self.process is not None and (self.record is None or self.record.is_of(self.process)):
+            return RunStatus("running", None if self.record is None else self.record.stage)
         if self.config is None:
             return RunStatus("faulty", None, self.fault)
         head = self.revisions[-1] if self.revisions else None
