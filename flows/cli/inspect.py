@@ -158,17 +158,21 @@ def _below(one: RunSummary) -> Iterator[str]:
         return
     if one.process is not None:
         yield f"{name} is in use by process {one.process}"
-    if (measured := _before_a_change(one.revisions)) is not None:
-        yield f"{name}: the last success is that of revision {measured}, before a command changed its bank"
+    if measured := _before_a_change(one.revisions):
+        yield f"{name}: the last success is that of {measured}"
     if status.status != "finished":
         yield f"{name}: {status.reason}" if one.fault is not None else f"{name} {status.status}: {status.reason}"
 
 
-def _before_a_change(revisions: Sequence[Manifest]) -> int | None:
-    """The last evaluated revision, if a command has changed the bank since; else None."""
+def _before_a_change(revisions: Sequence[Manifest]) -> str:
+    """The last evaluated revision, if a command has changed the bank or a setting since; else empty."""
     last = history.evaluated(revisions)
-    later = [] if last is None else [each for each in history.trail(revisions) if each.revision > last.revision]
-    return last.revision if last is not None and any(map(is_by_hand, later)) else None
+    if last is None:
+        return ""
+    if any(is_by_hand(each) for each in history.trail(revisions) if each.revision > last.revision):
+        return f"revision {last.revision}, before a command changed its bank"
+    before, now = ({**each.state["config"], "iterations": None} for each in (last, revisions[-1]))
+    return "" if before == now else f"revision {last.revision}, before its settings changed"
 
 
 def _cells(one: RunSummary, row: dict[str, Any]) -> dict[str, object]:

@@ -42,7 +42,7 @@ from coevo.tasks.run.assemble import assemble, check_engine, environment_of, ope
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.run_writer_model import is_budgeted, journal_after, open_writing, spent_before
 from coevo.tasks.run.warmstart import describe, start_metrics, warm_start
-from coevo.tasks.run.weight_digests import data_of, digests
+from coevo.tasks.run.weight_digests import digests
 from coevo.tasks.session import Session
 from coevo.tasks.stage import recording
 from coevo.tasks.writing.artifact import FOLDER as WRITING
@@ -94,8 +94,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         with in_stage("recovers the last revision"):
             lineage, bank = stack.enter_context(recovered(paths, workspace))
             head = lineage.history.head()
-            weights = digests(config, root) | data_of(config, env)
-            accepted = check_unchanged(config, head, run, accept_change, weights)
+            accepted = check_unchanged(config, head, run, accept_change, weights := digests(config, root, env))
             check_rows(env, paths, anew=head is None or bool(accepted))
         with in_stage("opens the pages of MLflow and Prefect"):
             record_stage(paths, WARM_START if head is None else PREPARATION)

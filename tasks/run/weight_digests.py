@@ -50,10 +50,11 @@ def folders_of(config: RunConfig) -> dict[str, Path]:
     return {setting: folder for setting, folder in found.items() if folder is not None}
 
 
-def digests(config: RunConfig, workspace: Path) -> dict[str, str]:
+def digests(config: RunConfig, workspace: Path, env: Environment[object] | None = None) -> dict[str, str]:
     """SHA-256 (hex) by setting, of what a run names by path.
 
-    That of a model is over names and content of its files, that of a table over its rows.
+    That of a model is over names and content of its files, that of a table over its rows. With the environment, that
+    of its data is among them.
     """
     known = _read(workspace / FILE)
     kept = dict(known)
@@ -61,7 +62,7 @@ def digests(config: RunConfig, workspace: Path) -> dict[str, str]:
     if kept != known:
         with suppress(OSError):  # a workspace that is only read from
             write_atomically(workspace / FILE, json.dumps(kept, indent=1, sort_keys=True) + "\n", private=True)
-    return found | tables(config)
+    return found | tables(config) | ({} if env is None else data_of(config, env))
 
 
 def tables(config: RunConfig) -> dict[str, str]:
