@@ -133,6 +133,24 @@ def lacking(directory: Path, needed: Collection[str] = NEEDED) -> str | None:
     return None
 
 
+def locked_alone(file: IO[bytes] | int, path: Path) -> bool:
+    """Lock an open file or directory ``path`` against others without waiting; False if another process holds it.
+
+    Raises:
+        CoevoError: its file system has no locks.
+    """
+    try:
+        with needing_locks():
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+        raise CoevoError(f"{path}: its file system has no {LOCKS}: name a place on another one") from None
+    return True
+
+
 @contextmanager
 def needing_locks() -> Iterator[None]:
     """Let the error of a file system without locks say so: some answer as if a program's call was wrong."""
