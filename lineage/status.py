@@ -60,10 +60,6 @@ class LoopRecord:
     reason: str | None = None
     process: int = 0
 
-    def is_of(self, holder: str) -> bool:
-        """True if the loop runs in the process that holds the run's lock, see ``coevo.lineage.lock.holder``."""
-        return self.end is None and str(self.process) == holder.partition(" ")[0]
-
     def ended(self, error: BaseException | None) -> "LoopRecord":
         """The same after the loop ended, in order or by an exception."""
         if error is None:
@@ -71,6 +67,16 @@ class LoopRecord:
         if not isinstance(error, Exception):
             return replace(self, end="stopped", reason="interrupted")
         return replace(self, end="failed", reason=_line(error))
+
+
+def does_loop(record: LoopRecord | None, holder: str) -> bool:
+    """Report whether the process that holds a run's lock (``coevo.lineage.lock.holder``) runs its loop.
+
+    Another one is a command, such as ``gc``. Without a record, the loop is about to write one.
+    """
+    if record is None:
+        return True
+    return record.end is None and str(record.process) == holder.partition(" ")[0]
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from coevo.flows.history.run_summaries import RunSummary, run_row, run_summaries
 from coevo.flows.history.success import best_revision, held_out_success, last_fall, training_success
 from coevo.lineage.lock import holder
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import does_loop, read_record
 from coevo.records.intervals import Interval
 from coevo.tasks.cost import is_by_hand
 
@@ -78,7 +79,8 @@ def log(
     for text in _judgements(opened.history, opened.paths.name):
         output.line(text)
     if process is not None:
-        output.line(f"{opened.paths.name} is running: process {process}")
+        does = "is running:" if does_loop(read_record(opened.paths), process) else "is in use by"
+        output.line(f"{opened.paths.name} {does} process {process}")
 
 
 def _log_row(manifest: Manifest, commit: str, size: int | None, is_kept: bool) -> dict[str, Any]:

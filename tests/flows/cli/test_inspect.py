@@ -7,6 +7,7 @@ import pytest
 from support.small_run import MUG, RECIPE
 
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.status import record_stage, recording_status
 from coevo.lineage.workspace import Workspace
 
 
@@ -62,6 +63,19 @@ def test_a_run_that_a_process_writes_to_is_running_and_not_to_be_resumed(coevo, 
         assert coevo("log", "first").out.splitlines()[-1] == f"first is running: process {os.getpid()}"
         assert len(json.loads(coevo("log", "first", "--json").out)) == 4
         assert f"process {os.getpid()} works on it" in coevo("log", "new").err
+
+
+def test_a_run_whose_lock_a_command_holds_is_in_use_and_not_running(coevo, copied):
+    paths = Workspace(copied).existing("first")
+    with recording_status(paths):
+        record_stage(paths, "iteration 4 of 40", revision=4)
+    with writer_lock(paths):  # as gc, after the loop
+        held = f"first is in use by process {os.getpid()}"
+        assert coevo("log", "first").out.splitlines()[-1] == held
+        assert held in coevo("runs").out.splitlines()
+        assert json.loads(coevo("runs", "--json").out)[0]["status"] == "stopped"
+        record_stage(paths, "iteration 4 of 40", revision=4)
+        assert coevo("log", "first").out.splitlines()[-1] == f"first is running: process {os.getpid()}"
 
 
 def test_the_log_ends_at_the_revision_named(coevo):
