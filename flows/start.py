@@ -1,8 +1,10 @@
 """The ``coevo`` program, which settles streams, interpreter and Ctrl-C before any large import."""
 
+import fcntl
 import os
 import signal
 import sys
+from contextlib import suppress
 from locale import getencoding
 
 from coevo.flows.console.interrupt import heeded
@@ -33,6 +35,7 @@ def main() -> None:
 
                 command()
     finally:
+        _drop_unwritten()
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -40,13 +43,30 @@ def main() -> None:
 def _open_streams() -> None:
     """Open closed standard streams on the null device: the next file would get their descriptor, and their output."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
-        try:
-            os.fstat(number)
-        except OSError:
+        if not _serves(number):
             null = os.open(os.devnull, os.O_RDWR)  # the lowest free descriptor, so that it is mostly this one
             os.dup2(null, number) if null != number else os.set_inheritable(number, True)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+
+
+def _serves(number: int) -> bool:
+    """Report whether a standard stream is open, and for its direction: `1</dev/null` lets nobody write."""
+    try:
+        access = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
+    except OSError:
+        return False
+    return access != (os.O_RDONLY if number else os.O_WRONLY)
+
+
+def _drop_unwritten() -> None:
+    """Leave nothing in a stream on a full disk: the interpreter would say so below its last line, and exit with 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # without room, without a reader, or closed
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _settle_interpreter() -> None:

@@ -299,7 +299,8 @@ def _show_spending(spending: PolicySpending | None, quiet: bool) -> None:
 def _state(earlier: RunSummary, option: str) -> str:
     name = earlier.paths.name
     if earlier.process is not None:
-        return f"{name} is running: process {earlier.process}"
+        does = "is running:" if earlier.status.status == "running" else "is in use by"
+        return f"{name} {does} process {earlier.process}"
     if earlier.status.status == "waiting":
         return f"{name} waits for approval: coevo approve --list {name}{option}"
     return f"{name} is unfinished; to continue it: coevo resume {name}{option}"

@@ -6,7 +6,8 @@ import hashlib
 import os
 import shutil
 import stat
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from errno import ENOTDIR
 from pathlib import Path
 from secrets import token_hex
@@ -16,7 +17,11 @@ from typing import IO
 from coevo.utilities.errors import CoevoError
 
 LINKS, LOCKS, RECORD_LOCKS = "hard links", "file locks (flock)", "record locks (fcntl)"
+MODES, RENAMES, SYNC = "file modes (chmod)", "renames over a file", "fsync"
 """Functions of a file system that runs need."""
+OF_BANKS = (LINKS, LOCKS, RECORD_LOCKS)
+"""Functions that a bank alone needs."""
+NEEDED = (*OF_BANKS, MODES, SYNC, RENAMES)
 
 
 def write_atomically(path: Path, text: str, private: bool = False) -> None:
@@ -92,15 +97,17 @@ def check_file_system(directory: Path) -> None:
 
 def another(missing: str) -> str:
     """Remedy for a file system that lacks something."""
-    mount = "" if missing == LINKS else "mount it with them (`-o flock`, or with a lock service), or "
+    locks = missing in (LOCKS, RECORD_LOCKS)
+    mount = "mount it with them (`-o flock`, or with a lock service), or " if locks else ""
     return f"{mount}name a directory on another one (ext4, XFS, APFS) with --workspace"
 
 
-def lacking(directory: Path) -> str | None:
-    """Name a function that a directory's file system lacks for a run, or None.
+def lacking(directory: Path, needed: Collection[str] = NEEDED) -> str | None:
+    """Name the first of these functions that a directory's file system lacks, or None.
 
     Lance commits a version of a table by a hard link, processes keep each other from a run by ``flock``, and SQLite
-    from its databases by ``fcntl``.
+    from its databases by ``fcntl``. Other users may not read secrets, stored objects are read-only, and small files
+    are replaced whole.
 
     Raises:
         OSError: the directory cannot be written to.
@@ -112,14 +119,59 @@ def lacking(directory: Path) -> str | None:
                 (LINKS, lambda: os.link(probe, probe.with_name("link"))),
                 (LOCKS, lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)),
                 (RECORD_LOCKS, lambda: fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)),
+                (MODES, lambda: _make_private_file(probe)),
+                (SYNC, lambda: os.fsync(file.fileno())),
+                (RENAMES, lambda: _replace(probe)),
             ):
                 try:
-                    works()
+                    if missing in needed:
+                        works()
                 except OSError as error:
                     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
                         raise
                     return missing
     return None
+
+
+def locked_alone(file: IO[bytes] | int, path: Path) -> bool:
+    """Lock an open file or directory ``path`` against others without waiting; False if another process holds it.
+
+    Raises:
+        CoevoError: its file system has no locks.
+    """
+    try:
+        with needing_locks():
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+        raise CoevoError(f"{path}: its file system has no {LOCKS}: name a place on another one") from None
+    return True
+
+
+@contextmanager
+def needing_locks() -> Iterator[None]:
+    """Let the error of a file system without locks say so: some answer as if a program's call was wrong."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK)) from error
+
+
+def _make_private_file(path: Path) -> None:
+    path.chmod(0o600)
+    if path.stat().st_mode & 0o077:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
+
+
+def _replace(path: Path) -> None:
+    fresh = path.with_name("fresh")
+    fresh.touch()
+    fresh.replace(path)
 
 
 def remove(path: Path, root: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+from coevo.lineage.atomic_files import needing_locks
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.system_faults import remedy
 
@@ -89,7 +90,8 @@ class Git:
     def _run(self, arguments: Sequence[str], stdin: bytes) -> "subprocess.CompletedProcess[bytes]":
         options = [part for key, value in self._settings.items() for part in ("-c", f"{key}={value}")]
         with self._open_gate() as gate:
-            fcntl.flock(gate, fcntl.LOCK_SH)
+            with needing_locks():
+                fcntl.flock(gate, fcntl.LOCK_SH)
             try:
                 return subprocess.run(
                     [*self._before, "git", *options, *arguments],

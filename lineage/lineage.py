@@ -123,6 +123,7 @@ class Lineage:
             CoevoError: the revision does not exist or was dropped, or a part of it cannot be restored.
         """
         self._clear()
+        self._repository.retag()  # a kill may have left the last revision without its tag
         commit = self.history.require(to)
         head, (target,) = self.history.head(), self._repository.manifests([commit])
         state = _restored(target, without)

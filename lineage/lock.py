@@ -10,6 +10,7 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
+from coevo.lineage.atomic_files import needing_locks
 from coevo.utilities.errors import CoevoError
 
 TIMEOUT_S = 60.0
@@ -51,7 +52,8 @@ def writer_lock(run: Locked) -> Iterator[None]:
     note = _note(run)
     lock = FileLock(run.lock, blocking=False, thread_local=False)
     try:
-        lock.acquire()
+        with needing_locks():
+            lock.acquire()
     except Timeout:
         raise CoevoError(f"run {run.name!r} is in use by process {_noted(run)}: wait for it, or stop it") from None
     try:
@@ -98,7 +100,8 @@ def held(path: Path) -> bool:
         return False
     with path.open("rb") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            with needing_locks():
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
     return False
@@ -130,7 +133,8 @@ def cache_lock(cache: Path, alone: bool = False) -> Iterator[bool]:
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("ab") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
+            with needing_locks():
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
             free = True
         except BlockingIOError:
             free = False
@@ -151,7 +155,8 @@ def runs_lock(workspace: Path) -> Iterator[None]:
     """
     lock = FileLock(runs_lock_file(workspace), timeout=TIMEOUT_S, thread_local=False)
     try:
-        lock.acquire()
+        with needing_locks():
+            lock.acquire()
     except Timeout:
         raise CoevoError(f"{workspace}: another process adds or collects runs: try again when it has ended") from None
     try:

@@ -5,6 +5,7 @@ from that file, the run's lock and its last revision.
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -26,7 +27,7 @@ class RunStatus:
     """Status of a run.
 
     Attributes:
-        status: ``running``: a process writes to it. ``waiting``: for a person's approval. ``finished``: all iterations
+        status: ``running``: a process runs its loop. ``waiting``: for a person's approval. ``finished``: all iterations
             are done. ``stopped``: it ended in order before its last iteration. ``failed``: an error ended it.
             ``crashed``: its process was killed. ``new``: no process has started it. ``faulty``: it cannot be read.
         stage: what it does, or where it ended: ``iteration 3 of 40``; None if it never began, or is unknown.
@@ -50,12 +51,14 @@ class LoopRecord:
         revision: the revision that it worked on.
         end: ``stopped`` or ``failed``; None while the process runs, or if it was killed.
         reason: why it ended; None if all iterations were done.
+        process: id of the process.
     """
 
     stage: str
     revision: int = 0
     end: str | None = None
     reason: str | None = None
+    process: int = 0
 
     def ended(self, error: BaseException | None) -> "LoopRecord":
         """The same after the loop ended, in order or by an exception."""
@@ -64,6 +67,16 @@ class LoopRecord:
         if not isinstance(error, Exception):
             return replace(self, end="stopped", reason="interrupted")
         return replace(self, end="failed", reason=_line(error))
+
+
+def does_loop(record: LoopRecord | None, holder: str) -> bool:
+    """Report whether the process that holds a run's lock (``coevo.lineage.lock.holder``) runs its loop.
+
+    Another one is a command, such as ``gc``. Without a record, the loop is about to write one.
+    """
+    if record is None:
+        return True
+    return record.end is None and str(record.process) == holder.partition(" ")[0]
 
 
 @contextmanager
@@ -80,7 +93,7 @@ def recording_status(paths: RunPaths) -> Iterator[None]:
 
 def record_stage(paths: RunPaths, stage: str, revision: int = 0) -> None:
     """Record the stage that begins, and the revision that it works on, for other processes."""
-    _write(paths, LoopRecord(stage, revision))
+    _write(paths, LoopRecord(stage, revision, process=os.getpid()))
 
 
 def record_reason(paths: RunPaths, reason: str | None) -> None:
@@ -107,7 +120,9 @@ def read_record(paths: RunPaths) -> LoopRecord | None:
     except (OSError, ValueError, TypeError, RecursionError):
         return None
     texts = (found.stage, found.end or "", found.reason or "")
-    return found if type(found.revision) is int and all(isinstance(text, str) for text in texts) else None
+    numbers = (found.revision, found.process)
+    is_sound = all(type(number) is int for number in numbers) and all(isinstance(text, str) for text in texts)
+    return found if is_sound else None
 
 
 def waits(head: Manifest | None) -> bool:

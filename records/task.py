@@ -63,11 +63,23 @@ KeyFunction = Callable[[About], str]
 """Function from a task to the key of its pool of experience."""
 
 
+KEYS: Mapping[str, KeyFunction] = {
+    "scope": attrgetter("scope"),
+    "kind": attrgetter("kind"),
+    "task": attrgetter("id"),
+    "scope+kind": lambda task: f"{task.scope}/{task.kind}",
+}
+"""Key functions by their name in ``bank.key``."""
+
+
 def key_by(what: str) -> KeyFunction:
     """Key function of ``bank.key``: ``scope``, ``kind``, ``scope+kind`` or ``task``."""
-    if what == "scope+kind":
-        return lambda task: f"{task.scope}/{task.kind}"
-    return attrgetter("id" if what == "task" else what)
+    return KEYS[what]
+
+
+def name_of(key: KeyFunction) -> str:
+    """Name of a key function in ``bank.key``."""
+    return next(name for name, known in KEYS.items() if known is key)
 
 
 BY_SCOPE = key_by("scope")

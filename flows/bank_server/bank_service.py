@@ -16,10 +16,12 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from coevo.flows.bank_server.bank_tokens import Grant
+from coevo.memory.retrieval.index import Hit
 from coevo.memory.validate import shortened
 from coevo.tasks.bank_alone.bank_reader import MAX_RESULTS
 from coevo.tasks.bank_alone.bank_store import BankFullError, BusyError, DirectoryError, WaitingQuota
 from coevo.tasks.bank_alone.chat_trajectory import ChatTrajectory
+from coevo.tasks.bank_alone.new_lesson import ScopeName
 from coevo.tasks.bank_alone.standalone_bank import open_bank
 from coevo.utilities.errors import CoevoError
 
@@ -194,16 +196,16 @@ class BankService:
         self._changes: Counter[BankClient] = Counter()
 
     async def recall(self, grant: Grant, asked: RecallRequest) -> dict[str, Any]:
-        """Lessons of a scope, and those without scope, that match best, with their ids and scores.
+        """Lessons of a scope, and those without scope, that match best, with ids, scores, and what is missing.
 
         Raises:
             CoevoError: the request is not acceptable.
         """
         scope = grant.scope(asked.scope)
-        hits = await self._reading.run(_client(grant), partial(self._reader.retrieve, asked.query, scope, asked.k))
+        hits, lacking = await self._reading.run(_client(grant), partial(self._recall, asked, scope))
         names = ("id", "strategy", "condition", "example", "scope")
         rows = [{name: getattr(hit.entry, name) for name in names} | {"score": hit.score} for hit in hits]
-        return {"lessons": rows}
+        return {"lessons": rows, "no_lesson": lacking}
 
     async def outcomes(self, grant: Grant, asked: OutcomesRequest) -> dict[str, Any]:
         """Count episodes. Reports that arrive together are one revision; the answer comes after its commit.
@@ -271,6 +273,10 @@ class BankService:
         """End the threads, after what they are doing."""
         self._reading.close()
         self._writing.close()
+
+    def _recall(self, asked: RecallRequest, scope: ScopeName) -> tuple[list[Hit], str]:
+        hits = self._reader.retrieve(asked.query, scope, asked.k)
+        return hits, "" if asked.k == 0 else self._reader.lacking(scope, hits)
 
     @contextmanager
     def _waiting(self, client: BankClient) -> Iterator[float]:

@@ -133,12 +133,15 @@ def _run(arguments: Sequence[str]) -> None:
     try:
         ensure_home()
         code = _program().main(args=list(arguments) or ["--help"], prog_name="coevo", standalone_mode=False)
+        sys.stdout.flush()  # what cannot be written is an error while it can be told
     except typer.TyperException as error:
         _stop(f"{error.format_message().rstrip('.')}: try `{_command(error)} --help`")
     except CoevoError as error:
         _stop(str(error))
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
+    except BrokenPipeError:  # the reader has seen enough
+        sys.exit(1)
     except Exception as error:
         said = fault(error) or missing_extra(error) or _misread(error) or part_fault(error)
         if said is None:

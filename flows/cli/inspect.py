@@ -6,14 +6,16 @@ from typing import Annotated, Any
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
+from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at, workspace_option
 from coevo.flows.history import history
 from coevo.flows.history.revision_reference import reading
 from coevo.flows.history.run_summaries import RunSummary, run_row, run_summaries, run_summary
 from coevo.flows.history.success import best_revision, held_out_success, last_fall, training_success
 from coevo.lineage.lock import holder
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import does_loop, read_record
 from coevo.records.intervals import Interval
+from coevo.tasks.cost import is_by_hand
 
 SHOWN = ("run", "recipe", "status", "stage", "iteration", "success")
 PROCESS_COLUMNS = ("node", "role", "rank", "pid", "cpu", "memory")
@@ -43,7 +45,9 @@ def runs(as_json: JsonOption = False, directory: WorkspaceOption = None) -> None
             for text in _below(one):
                 output.line(text)
     else:
-        output.line(f"No runs in {workspace.root}; start one with: coevo run homerules-coevo-rl")
+        output.line(
+            f"No runs in {workspace.root}; start one with: coevo run homerules-coevo-rl{workspace_option(workspace)}"
+        )
 
 
 def log(
@@ -75,7 +79,8 @@ def log(
     for text in _judgements(opened.history, opened.paths.name):
         output.line(text)
     if process is not None:
-        output.line(f"{opened.paths.name} is running: process {process}")
+        does = "is running:" if does_loop(read_record(opened.paths), process) else "is in use by"
+        output.line(f"{opened.paths.name} {does} process {process}")
 
 
 def _log_row(manifest: Manifest, commit: str, size: int | None, is_kept: bool) -> dict[str, Any]:
@@ -150,10 +155,26 @@ def _below(one: RunSummary) -> Iterator[str]:
     name, status = one.paths.name, one.status
     if one.parent is not None:
         yield f"{name} branched from {one.parent}"
-    if one.process is not None:
+    if status.status == "running":
         yield f"{name} is running: process {one.process}"
-    elif status.status != "finished":
+        return
+    if one.process is not None:
+        yield f"{name} is in use by process {one.process}"
+    if measured := _before_a_change(one.revisions):
+        yield f"{name}: the last success is that of {measured}"
+    if status.status != "finished":
         yield f"{name}: {status.reason}" if one.fault is not None else f"{name} {status.status}: {status.reason}"
+
+
+def _before_a_change(revisions: Sequence[Manifest]) -> str:
+    """The last evaluated revision, if a command has changed the bank or a setting since; else empty."""
+    last = history.evaluated(revisions)
+    if last is None:
+        return ""
+    if any(is_by_hand(each) for each in history.trail(revisions) if each.revision > last.revision):
+        return f"revision {last.revision}, before a command changed its bank"
+    before, now = ({**each.state["config"], "iterations": None} for each in (last, revisions[-1]))
+    return "" if before == now else f"revision {last.revision}, before its settings changed"
 
 
 def _cells(one: RunSummary, row: dict[str, Any]) -> dict[str, object]:

@@ -8,7 +8,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, with_option_groups, workspace_at
+from coevo.flows.console.options import (
+    JsonOption,
+    TrustOption,
+    WorkspaceOption,
+    with_option_groups,
+    workspace_at,
+    workspace_option,
+)
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
@@ -126,8 +133,8 @@ def pause(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOpt
     """
     from coevo.flows.sessions import schedules
 
-    schedules.pause(workspace_at(workspace), run)
-    said = f"Paused the schedule of {run}; resume it with: coevo schedule resume {run}"
+    schedules.pause(found := workspace_at(workspace), run)
+    said = f"Paused the schedule of {run}; resume it with: coevo schedule resume {run}{workspace_option(found)}"
     output.result(as_json, {"run": run, "paused": True}, said)
 
 

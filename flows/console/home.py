@@ -1,4 +1,4 @@
-"""A home directory for users without one: a container may run as a user id that has no entry in passwd.
+"""A home directory for users without one: a container may run as a user id that has no entry in passwd, or as nobody.
 
 Libraries look for it while they are imported, and fail.
 """
@@ -29,23 +29,28 @@ def is_known() -> bool:
 def ensure_home() -> None:
     """Set ``HOME`` and ``USER`` for this process and its children where nothing else tells them; prints one line.
 
+    The home of a user whom the system knows is replaced only if it neither exists nor can be made, as that of nobody.
+
     Raises:
         CoevoError: no directory for temporary files can be written to.
     """
-    if is_known():
-        return
-    if not any(map(os.environ.get, NAMES)):
+    given, known = os.environ.get("HOME", ""), is_known()
+    if not known and not any(map(os.environ.get, NAMES)):
         os.environ["USER"] = f"uid-{os.getuid()}"
-    given = os.environ.get("HOME", "")
-    if Path(given).is_absolute() and os.access(given, os.W_OK | os.X_OK):
+    if _may_exist(Path.home()) if known else Path(given).is_absolute() and os.access(given, os.W_OK | os.X_OK):
         return
+    problem = f"has no entry in passwd and {f'HOME={given} cannot be written to' if given else 'HOME is not set'}"
+    if known:
+        problem = f"has no home directory: {Path.home()} does not exist"
     os.environ["HOME"] = str(_temporary())
-    problem = f"HOME={given} cannot be written to" if given else "HOME is not set"
-    typer.echo(
-        f"coevo: user id {os.getuid()} has no entry in passwd and {problem}: {os.environ['HOME']} is used; set HOME "
-        "to a directory that stays",
-        err=True,
-    )
+    used = f"{os.environ['HOME']} is used; set HOME to a directory that stays"
+    typer.echo(f"coevo: user id {os.getuid()} {problem}: {used}", err=True)
+
+
+def _may_exist(home: Path) -> bool:
+    """True for a directory that exists, or that this user can make."""
+    above = next((path for path in (home, *home.parents) if os.access(path, os.F_OK)), home)
+    return above == home or os.access(above, os.W_OK | os.X_OK)
 
 
 def _temporary() -> Path:

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 
 import typer
@@ -72,7 +72,8 @@ def line(text: str = "") -> None:
 
 def fault(text: str) -> None:
     """Print an error message as one line to standard error."""
-    sys.stderr.write(f"coevo: {plain(' '.join(text.split())).plain}\n")
+    with suppress(OSError):  # the exit code tells it, too
+        sys.stderr.write(f"coevo: {plain(' '.join(text.split())).plain}\n")
 
 
 def table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from coevo.flows.endpoint.request_body import body_of
 from coevo.tasks.gateway.answer_stream import AnswerPiece, AnswerStream
 from coevo.tasks.gateway.chat_agent import ChatAgent, ChatAnswer, Prompted, PromptTooLongError
 from coevo.tasks.gateway.gateway_session import FullError, GatewaySession, OverError
+from coevo.tasks.play.retrieve import NO_BANK
 from coevo.utilities.errors import CoevoError
 
 OPENAI = OpenAI()
@@ -93,7 +94,8 @@ class ServedChat:
         """
         self._check_model(call.model)
         prompted = await self.agent.prompt(session, call.chat)
-        stamp = Stamp(session.name, session.mode, self.policy, self.bank, prompted.entries)
+        lacking = prompted.no_lesson if self.bank else NO_BANK
+        stamp = Stamp(session.name, session.mode, self.policy, self.bank, prompted.entries, lacking)
         coevo, now = stamp.field((), self.sampling), int(time())
         begun = ChatReply(token_hex(12), now, stamp.policy, prompted.prompt_ids, (), coevo)
         stream = self.agent.stream(call.chat) if call.stream else None

@@ -76,6 +76,7 @@ class Stamp:
         policy: ``RUN@N`` of the policy.
         bank: ``RUN@N`` of the bank; empty without one.
         entries: ids of the entries that the prompt shows.
+        no_lesson: reason why no lesson of the task's own pool is among them; empty if some are.
     """
 
     session: str
@@ -83,6 +84,7 @@ class Stamp:
     policy: str
     bank: str
     entries: tuple[str, ...]
+    no_lesson: str
 
     def headers(self) -> dict[str, str]:
         """The stamp as response headers."""
@@ -96,7 +98,8 @@ class Stamp:
             {"number": each.turn.number, "branch": each.turn.branch, "parsed": not each.fault, "fault": str(each.fault)}
             for each in answers
         ]
-        return {**named, "entries": list(self.entries), "turns": turns, "sampling": dict(sampling)}
+        shown = {"entries": list(self.entries), "no_lesson": self.no_lesson}
+        return {**named, **shown, "turns": turns, "sampling": dict(sampling)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,8 +95,11 @@ class Split(Strict):
         """One mapping per row.
 
         Raises:
-            HTTPException: 422 if a row does not fit the columns.
+            HTTPException: 422 if a row does not fit the columns, or a column stands there twice.
         """
+        twice = next((name for name in self.columns if self.columns.count(name) > 1), None)
+        if twice is not None:
+            raise refusal(422, f"dataframe_split: the column {twice[:80]!r} stands there twice: leave one of them out")
         if any(len(row) != len(self.columns) for row in self.data):
             raise refusal(422, f"dataframe_split: each row has the {len(self.columns)} values of the columns")
         return [dict(zip(self.columns, row, strict=True)) for row in self.data]

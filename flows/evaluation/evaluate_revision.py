@@ -31,7 +31,7 @@ from coevo.tasks.publish.reporter import in_stage, reporter
 from coevo.tasks.revision_artifacts import REFERENCES, references_of
 from coevo.tasks.run.assemble import open_engine, worker_with
 from coevo.tasks.run.run_writer_model import check_endpoints, open_writing, spent_before
-from coevo.tasks.run.weight_digests import check_weights
+from coevo.tasks.run.weight_digests import check_data, check_weights
 from coevo.tasks.steps.evaluate import panel_index
 from coevo.tasks.writing.artifact import FOLDER, KeptWriting, read_writing
 from coevo.tasks.writing.ask_writer_model import Writing, aside_of
@@ -70,8 +70,7 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         check_weights(run.manifest, run.config, workspace.root, run.name)
         other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, workspace))
         config = configured(run, request)
-        with in_stage("builds the environment"):
-            env = stack.enter_context(closing(make(run.config.env)))
+        env = stack.enter_context(closing(_environment(run)))
         iteration = run.manifest.iteration if request.iteration is None else request.iteration
         world, name = env.at(iteration), request.panel or config.evaluation.panels[0]
         check_panel(env, name)
@@ -96,6 +95,17 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         learner = learner_at(run, start, worker, stack.enter_context(opened), scratch)
         shares, _ = discover(learner, panel, seen, episodes, request.discovery)
         return Evaluation(panel, episodes, shares, vendi)
+
+
+def _environment(run: Reading) -> Environment[object]:
+    with in_stage("builds the environment"):
+        env = make(run.config.env)
+    try:
+        check_data(run.manifest, run.config, env, run.name)
+    except CoevoError:
+        env.close()
+        raise
+    return env
 
 
 def evaluate_panels(reference: str, workspace: Workspace) -> list[Evaluation]:

@@ -6,7 +6,6 @@ holds them in the order of tasks, replicas and banks, whatever the order in whic
 what was evaluated, and the figures. ``FILE.jsonl.calls`` holds the paid answers of an endpoint until then.
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -18,7 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, BinaryIO, NamedTuple
 
-from coevo.lineage.atomic_files import write_atomically
+from coevo.lineage.atomic_files import locked_alone, write_atomically
 from coevo.lineage.revision.code_version import flat
 from coevo.records.answer_faults import Fault
 from coevo.records.episode import Episode, Turn
@@ -255,10 +254,8 @@ def _begun(path: Path) -> dict[str, Any]:
 
 
 def _take(file: BinaryIO, path: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise CoevoError(f"{path}: another process evaluates into it: wait for it, or name another file") from None
+    if not locked_alone(file, path):
+        raise CoevoError(f"{path}: another process evaluates into it: wait for it, or name another file")
 
 
 def _object(line: bytes, path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from coevo.flows.history import history
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import holder
 from coevo.lineage.revision.manifest import Manifest
-from coevo.lineage.status import LoopRecord, RunStatus, read_record, status_of
+from coevo.lineage.status import LoopRecord, RunStatus, does_loop, read_record, status_of
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.tasks.cost import wall_seconds
 from coevo.utilities.errors import CoevoError
@@ -47,9 +47,8 @@ class RunSummary:
     @property
     def status(self) -> RunStatus:
         """Status of the run, with its stage and reason."""
-        if self.process is not None:
-            runs = self.record is not None and self.record.end is None
-            return RunStatus("running", self.record.stage if self.record is not None and runs else None)
+        if self.process is not None and does_loop(self.record, self.process):
+            return RunStatus("running", None if self.record is None else self.record.stage)
         if self.config is None:
             return RunStatus("faulty", None, self.fault)
         head = self.revisions[-1] if self.revisions else None

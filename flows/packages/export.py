@@ -7,7 +7,6 @@
 <directory>/coevo.json         settings of prompts, answers, retrieval and environment, for ``coevo evaluate``
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -23,6 +22,7 @@ from coevo.configs.trust_settings import chosen
 from coevo.flows.evaluation.evaluation_targets import BANK, SECTIONS, SETTINGS
 from coevo.flows.history import history
 from coevo.flows.history.revision_reference import Reading, reading
+from coevo.lineage.atomic_files import locked_alone
 from coevo.lineage.revision.code_version import flat
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.scratch import scratch_directory
@@ -132,10 +132,8 @@ def new_directory(directory: Path) -> Iterator[Path]:
 
 
 def _take(handle: int, directory: Path) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise CoevoError(f"{directory}: another process writes it: wait for it, or name another directory") from None
+    if not locked_alone(handle, directory):
+        raise CoevoError(f"{directory}: another process writes it: wait for it, or name another directory")
 
 
 def _empty(folder: Path) -> None:

@@ -162,8 +162,8 @@ def pause(workspace: Workspace, run: str) -> None:
     Raises:
         CoevoError: the run has no schedule.
     """
-    with _client(workspace) as client:
-        client.pause_deployment(_mine(workspace, run, client).id)
+    with _scheduled(workspace, run) as (client, found):
+        client.pause_deployment(found.id)
 
 
 def resume(workspace: Workspace, run: str) -> StoredSchedule:
@@ -172,8 +172,8 @@ def resume(workspace: Workspace, run: str) -> StoredSchedule:
     Raises:
         CoevoError: the run has no schedule.
     """
-    with _client(workspace) as client:
-        client.resume_deployment(_mine(workspace, run, client).id)
+    with _scheduled(workspace, run) as (client, found):
+        client.resume_deployment(found.id)
         return _planned_soon(workspace, run, client)
 
 
@@ -192,8 +192,17 @@ def remove(workspace: Workspace, run: str) -> None:
     Raises:
         CoevoError: the run has no schedule.
     """
+    with _scheduled(workspace, run) as (client, found):
+        client.delete_deployment(found.id)
+
+
+@contextmanager
+def _scheduled(workspace: Workspace, run: str) -> "Iterator[tuple[SyncPrefectClient, DeploymentResponse]]":
+    """The schedule of a run, with a client; where there can be none, no server starts to say so."""
+    if _has_none(workspace):
+        raise _no_schedule(workspace, run)
     with _client(workspace) as client:
-        client.delete_deployment(_mine(workspace, run, client).id)
+        yield client, _mine(workspace, run, client)
 
 
 @contextmanager
@@ -243,8 +252,14 @@ def _check(schedule: Schedule) -> None:
 def _mine(workspace: Workspace, run: str, client: "SyncPrefectClient") -> "DeploymentResponse":
     found = _find(workspace, run, client)
     if found is None:
-        raise CoevoError(f"run {run!r} has no schedule: make one with `coevo schedule add {run}`")
+        raise _no_schedule(workspace, run)
     return found
+
+
+def _no_schedule(workspace: Workspace, run: str) -> CoevoError:
+    """Error for a run without a schedule; a name that is no run's raises another one, with the names that are."""
+    workspace.existing(run)
+    return CoevoError(f"run {run!r} has no schedule: make one with `coevo schedule add {run}`")
 
 
 def _find(workspace: Workspace, run: str, client: "SyncPrefectClient") -> "DeploymentResponse | None":

@@ -16,6 +16,7 @@ from coevo.flows.configure import resolved
 from coevo.flows.history.revision_reference import Reading
 from coevo.flows.upkeep.gc import versions_of
 from coevo.flows.upkeep.publishing import publish_if_quick
+from coevo.lineage.atomic_files import check_file_system
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.publish_cursor import Cursor
@@ -172,8 +173,9 @@ def restore(
 
     Raises:
         CoevoError: the revision does not exist, was dropped, lost its optimizer or is damaged, another process writes
-            to the run, or its cursor is wrong.
+            to the run, its cursor is wrong, or its file system lacks what runs need.
     """
+    check_file_system(paths.root)
     with writer_lock(paths), Lineage.open(paths.lineage, workspace.cache) as lineage:
         Cursor(paths.published).check(lineage)
         bank = Bank(paths.bank)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from coevo.flows.history.revision_reference import find_entry, reading
 from coevo.flows.upkeep.publishing import publish_if_quick
+from coevo.lineage.atomic_files import check_file_system
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.publish_cursor import Cursor
@@ -22,8 +23,9 @@ def changing(paths: RunPaths, workspace: Workspace) -> Iterator[tuple[Bank, Line
     """Lock and recover a run for a change; publish what is committed at the end of the block.
 
     Raises:
-        CoevoError: another process writes to the run, or its cursor is wrong.
+        CoevoError: another process writes to the run, its cursor is wrong, or its file system lacks what runs need.
     """
+    check_file_system(paths.root)
     with writer_lock(paths), Lineage.open(paths.lineage, workspace.cache) as lineage:
         bank = Bank(paths.bank)
         lineage.recover(bank)

@@ -153,7 +153,7 @@ def _file_system(workspace: Path) -> HealthFinding:
     except OSError as error:
         return HealthFinding("file system", f"is not known: {error.strerror}")
     if missing is None:
-        return HealthFinding("file system", "has hard links and locks")
+        return HealthFinding("file system", "has links, locks, modes and renames")
     return HealthFinding("file system", f"of {workspace} has no {missing}", another(missing))
 
 

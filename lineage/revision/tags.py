@@ -46,8 +46,10 @@ class Tags:
                 f"{name!r} cannot be a tag: use letters, digits, '.', '_' and '-', at most 100, no number or "
                 "r<number> (in either case), no '..', no '.' or '-' at the beginning and no '.' or '.lock' at the end"
             )
-        if name in self.named():
-            raise CoevoError(f"tag {name!r} is taken: choose another one, or delete it with --delete")
+        taken = next((each for each in self.named() if each.lower() == name.lower()), None)
+        if taken is not None:
+            which = "is taken" if taken == name else f"is {taken!r} for file systems that ignore case"
+            raise CoevoError(f"tag {name!r} {which}: choose another one, or delete it with --delete")
         self._git("update-ref", "--stdin", stdin=f"create refs/tags/{name} {commit}\n")
 
     def delete(self, name: str) -> None:

@@ -140,6 +140,10 @@ class Retriever:
             require_k(k)
         return self._index().search(query, scope_text(scope), k=k)
 
+    def lacking(self, scope: ScopeName, hits: Sequence[Hit]) -> str:
+        """Reason why ``retrieve`` found no entry of a scope itself, in one line; empty if it did."""
+        return self._index().lacking(scope_text(scope), hits)
+
     def _index(self) -> ScopedIndex:
         return self._searched
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coevo.configs.bank.retrieval_config import AnyRetrievalConfig
-from coevo.lineage.atomic_files import lacking
+from coevo.lineage.atomic_files import OF_BANKS, lacking
 from coevo.lineage.lock import if_free
 from coevo.memory.bank.bank import Bank, StoredBank
 from coevo.memory.bank.change import SCHEMAS, BankChange
@@ -241,7 +241,7 @@ class BankStore:
             raise CoevoError(f"{self.path}: is no bank, it holds {min(others)!r}: name a new or an empty directory")
 
     def _create(self) -> None:
-        missing = lacking(self.path)
+        missing = lacking(self.path, OF_BANKS)
         if missing is not None:
             raise CoevoError(f"{self.path}: its file system has no {missing}: name a directory on another one")
         with self._locked():

@@ -4,7 +4,7 @@ In one index, how rare a word is depends on all entries. The scores of one user'
 the lessons of another user have.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from coevo.configs.bank.retrieval_config import EmbeddingConfig
 from coevo.memory.library import Library
@@ -48,6 +48,17 @@ class ScopedIndex:
         if len(rows) == len(library) or isinstance(self._whole.config, EmbeddingConfig):
             return self._whole.search(query, scope, k=k)
         return self._index(scope, library.some(rows)).search(query, scope, k=k)
+
+    def lacking(self, scope: str, hits: Sequence[Hit]) -> str:
+        """Reason why a search found no entry of a scope itself, in one line; empty if it did.
+
+        It names no other scope: others may not know that it exists.
+        """
+        if any(hit.entry.scope == scope for hit in hits):
+            return ""
+        if len(self.library.rows(scope)) == len(self.library.rows("")) and scope:
+            return "the bank has no lesson of this scope"
+        return f"no lesson {'of this' if scope else 'without a'} scope matches the query"
 
     def _index(self, scope: str, entries: list[Entry]) -> Index:
         found = self._scopes.pop(scope, None)

@@ -26,6 +26,7 @@ from coevo.records.message import Message
 from coevo.tasks.gateway.answer_stream import AnswerStream, StreamedAnswer
 from coevo.tasks.gateway.draw_queue import DrawQueue
 from coevo.tasks.gateway.gateway_session import GatewaySession, OverError
+from coevo.tasks.gateway.session_store import SessionTask
 from coevo.tasks.gateway.session_tree import (
     UNNAMED,
     AnswerOrigin,
@@ -36,7 +37,7 @@ from coevo.tasks.gateway.session_tree import (
     path_to,
 )
 from coevo.tasks.play.play import overlong
-from coevo.tasks.play.retrieve import recall
+from coevo.tasks.play.retrieve import NOT_SHOWN, Lacking, recall
 from coevo.utilities.errors import CoevoError
 
 SHORT_CHARS = 2**14
@@ -101,11 +102,13 @@ class Prompted:
         asked: prompt in the session.
         prompt_ids: all its token ids.
         entries: ids of all entries that the prompt shows.
+        no_lesson: reason why no lesson of the task's own pool is among them, in one line; empty if some are.
     """
 
     asked: AskedPrompt
     prompt_ids: tuple[int, ...]
     entries: tuple[str, ...]
+    no_lesson: str
 
 
 class ChatAgent:
@@ -141,6 +144,7 @@ class ChatAgent:
         Open sessions continue with both: what their prompts hold already stays.
         """
         self._index, self._root, self._origin = index, root, origin
+        self._lacking = None if index is None else Lacking(index)
 
     async def prompt(self, session: GatewaySession, asked: ChatRequest) -> Prompted:
         """Write the prompt of a request.
@@ -209,7 +213,9 @@ class ChatAgent:
         if match.parent is not None and not self._prompts.continues(asked.tools):
             match = HistoryMatch(None, asked.messages)
         with self._writing:
-            shown, rest = self._with_lessons(session, match)
+            task = self._task(session, match)
+            shown, rest = self._with_lessons(session, match, task)
+            lacking = self._lacking
         if match.parent is None:
             added = self._prompts.opening(rest, asked.tools)
         else:
@@ -218,14 +224,17 @@ class ChatAgent:
         if reason := overlong(ids, self._engine.longest_prompt):
             raise PromptTooLongError(reason)
         held = () if match.parent is None else match.parent.held
-        return Prompted(AskedPrompt(match, asked.tools, shown, added, self._origin), ids, (*held, *shown))
+        reason = NOT_SHOWN if lacking is None else lacking.reason(task, bool(held or shown))
+        return Prompted(AskedPrompt(match, asked.tools, shown, added, self._origin), ids, (*held, *shown), reason)
+
+    def _task(self, session: GatewaySession, match: HistoryMatch) -> SessionTask:
+        opening = match.rest if match.parent is None else path_to(match.parent)[0].messages
+        return session.task_of(next((each.text for each in opening if each.role == "user"), ""))
 
     def _with_lessons(
-        self, session: GatewaySession, match: HistoryMatch
+        self, session: GatewaySession, match: HistoryMatch, task: SessionTask
     ) -> tuple[tuple[str, ...], tuple[Message, ...]]:
         """Ids of the entries that the new messages show, and these messages with them."""
-        opening = match.rest if match.parent is None else path_to(match.parent)[0].messages
-        task = session.task_of(next((each.text for each in opening if each.role == "user"), ""))
         if session.experience is None or session.seen_in != self._origin:
             session.experience, session.seen_in = recall(self._index, extend(self._root, session.name)), self._origin
         seen = session.experience

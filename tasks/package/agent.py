@@ -17,7 +17,7 @@ from coevo.records.entry import Entry
 from coevo.records.episode import Completion
 from coevo.tasks.package.package import Package
 from coevo.tasks.play.play import OVERLONG, overlong
-from coevo.tasks.play.retrieve import Experience, Lacking, recall
+from coevo.tasks.play.retrieve import NO_BANK, NOT_SHOWN, Experience, Lacking, recall
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,8 @@ class Agent:
         self.seed = config.seed
         self._index, self._tools, self._form = package.index(), package.tools, package.answer
         bank = config.bank
-        self._lacking = None if self._index is None or bank is None else Lacking(self._index, bank.key)
-        self._closed = "the agent has no bank" if bank is None else "the bank is not shown yet (bank.retrieval)"
+        self._lacking = None if self._index is None else Lacking(self._index)
+        self._closed = NO_BANK if bank is None else NOT_SHOWN
         self._context = Context(config.context, policy.tokenizer)
         self.engine = embedded_engine(policy, config.rollout)
 

@@ -15,10 +15,12 @@ from coevo.memory.retrieval.index import Hit, Index
 from coevo.records.draws import Key, extend, generator
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
-from coevo.records.task import About, Task, key_by
+from coevo.records.task import About, Task, key_by, name_of
 from coevo.utilities.errors import nearest
 
 Entries = tuple[Entry, ...]
+NO_BANK, NOT_SHOWN = "the agent has no bank", "the bank is not shown yet (bank.retrieval)"
+"""Reasons why a task finds no lesson without an index."""
 MAX_NAME_CHARS = 60
 """Characters of a name in a message."""
 
@@ -131,16 +133,19 @@ class Lacking:
 
     Args:
         index: index that is searched.
-        key: name of the task's field that selects a pool, ``scope`` or another one of ``bank.key``.
     """
 
-    def __init__(self, index: Index, key: str) -> None:
-        self._index, self._key = index, key
+    def __init__(self, index: Index) -> None:
+        self._index, self._key = index, name_of(index.key)
         self._pools = frozenset(entry.scope for entry in index.library.entries) - {""}
 
     def reason(self, task: About, found: bool) -> str:
         """Reason in one line; empty if the task's pool has lessons and ``found`` tells that some are shown."""
-        pool, scoped = self._index.key(task), self._index.config.scoped and self._pools
+        return self.of_pool(self._index.key(task), found)
+
+    def of_pool(self, pool: str, found: bool) -> str:
+        """The same for the name of a pool."""
+        scoped = self._index.config.scoped and self._pools
         if scoped and pool not in self._pools:
             if not pool:
                 return (

@@ -93,7 +93,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         with in_stage("recovers the last revision"):
             lineage, bank = stack.enter_context(recovered(paths, workspace))
             head = lineage.history.head()
-            accepted = check_unchanged(config, head, run, accept_change, weights := digests(config, root))
+            accepted = check_unchanged(config, head, run, accept_change, weights := digests(config, root, env))
             check_rows(env, paths, anew=head is None or bool(accepted))
         with in_stage("opens the pages of MLflow and Prefect"):
             record_stage(paths, WARM_START if head is None else PREPARATION)

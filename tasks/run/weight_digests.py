@@ -14,9 +14,12 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from coevo.configs.adapter_config import AdapterConfig
+from coevo.configs.benchmark_config import BenchmarkConfig
+from coevo.configs.env import EnvConfig, PluginEnvConfig
 from coevo.configs.policy_config import PretrainedPolicyConfig
 from coevo.configs.rows_config import RowsConfig
 from coevo.configs.run_config import RunConfig
+from coevo.envs.base import Environment
 from coevo.envs.rows.task_table import load_table
 from coevo.lineage.atomic_files import write_atomically
 from coevo.lineage.revision.code_version import flat
@@ -29,7 +32,7 @@ FILE = "weights.json"
 WRITER_MODEL = "bank.writer.model.path"
 """Setting of a frozen writer's model."""
 TABLE = "env.path"
-"""Setting of a table of tasks."""
+"""Setting of a table of tasks, or of the folder that an environment reads its tasks from."""
 ADAPTER_TABLE = "env.rows"
 """The same for environments of other libraries."""
 DECIDING = frozenset({".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken"})
@@ -47,10 +50,11 @@ def folders_of(config: RunConfig) -> dict[str, Path]:
     return {setting: folder for setting, folder in found.items() if folder is not None}
 
 
-def digests(config: RunConfig, workspace: Path) -> dict[str, str]:
+def digests(config: RunConfig, workspace: Path, env: Environment[object] | None = None) -> dict[str, str]:
     """SHA-256 (hex) by setting, of what a run names by path.
 
-    That of a model is over names and content of its files, that of a table over its rows.
+    That of a model is over names and content of its files, that of a table over its rows. With the environment, that
+    of its data is among them.
     """
     known = _read(workspace / FILE)
     kept = dict(known)
@@ -58,7 +62,7 @@ def digests(config: RunConfig, workspace: Path) -> dict[str, str]:
     if kept != known:
         with suppress(OSError):  # a workspace that is only read from
             write_atomically(workspace / FILE, json.dumps(kept, indent=1, sort_keys=True) + "\n", private=True)
-    return found | tables(config)
+    return found | tables(config) | ({} if env is None else data_of(config, env))
 
 
 def tables(config: RunConfig) -> dict[str, str]:
@@ -67,6 +71,19 @@ def tables(config: RunConfig) -> dict[str, str]:
         return {TABLE: load_table(config.env.path).digest}
     table = config.env.table if isinstance(config.env, AdapterConfig) else None
     return {} if table is None else {ADAPTER_TABLE: load_table(table).digest}
+
+
+def data_of(config: RunConfig, env: Environment[object]) -> dict[str, str]:
+    """SHA-256 (hex) by setting, of the version of an environment that reads its data from a folder of the user's."""
+    return {TABLE: hashlib.sha256(env.version.encode()).hexdigest()} if _reads_files(config.env) else {}
+
+
+def _reads_files(config: EnvConfig) -> bool:
+    """True for a folder that a setting names, or a variable of the benchmark's; tables have digests of their rows."""
+    if isinstance(config, RowsConfig | BenchmarkConfig):
+        return isinstance(config, BenchmarkConfig)
+    given = config.options if isinstance(config, PluginEnvConfig) else dict(config)
+    return given.get("path") is not None or given.get("data") == "files" or given.get("games") == "official"
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -79,8 +96,17 @@ def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def _named_by(setting: str) -> str:
-    table = setting in (TABLE, ADAPTER_TABLE)
-    return f"rows of {setting} (put the former table back)" if table else f"weights of {setting}"
+    data = setting in (TABLE, ADAPTER_TABLE)
+    return f"data of {setting} (put the former files back)" if data else f"weights of {setting}"
+
+
+def check_data(manifest: Manifest, config: RunConfig, env: Environment[object], name: str) -> None:
+    """Check that an environment reads the data that a revision was made with.
+
+    Raises:
+        CoevoError: they have changed since.
+    """
+    _check(manifest.state.get("weights", {}), data_of(config, env), name)
 
 
 def check_weights(manifest: Manifest, config: RunConfig, workspace: Path, name: str) -> None:
@@ -92,8 +118,11 @@ def check_weights(manifest: Manifest, config: RunConfig, workspace: Path, name: 
     recorded: Mapping[str, str] = manifest.state.get("weights", {})
     if isinstance(config.policy, PretrainedPolicyConfig) and config.policy.lora is None:
         recorded = {setting: digest for setting, digest in recorded.items() if setting != "policy.path"}
-    found = changed(recorded, digests(config, workspace)) if recorded else []
-    if found:
+    _check(recorded, digests(config, workspace) if recorded else {}, name)
+
+
+def _check(recorded: Mapping[str, str], now: Mapping[str, str], name: str) -> None:
+    if found := changed(recorded, now):
         raise CoevoError(
             f"{name} was made with other files than those at its paths now: {'; '.join(found)}; put the former files "
             "back, or continue the run with `coevo resume --accept-change`"

@@ -64,12 +64,25 @@ def test_locales_of_other_encodings_change_nothing(tmp_path, locales, locale):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "shell", mostly_soak([">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"], "2>&-", "<&- >&- 2>&-")
-)
+    "shell",
+    mostly_soak(
+        [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-", "1</dev/null", "2</dev/null", "2>/dev/full", "0>/dev/null"],
+        "2>&-", "<&- >&- 2>&-", "1</dev/null", "2>/dev/full",
+    ),
+)  # fmt: skip
 def test_closed_streams_change_no_exit_code(tmp_path, shell):
     assert started("recipes", shell=shell, where=tmp_path).returncode == 0
     refused = started("log", "nope", shell=shell, where=tmp_path)
     assert (refused.returncode, b"Traceback" in refused.stderr) == (2, False)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("command", mostly_soak([("recipes",), ("recipes", "--json"), ("--help",)], ("recipes",)))
+def test_output_that_a_full_disk_does_not_take_is_one_line(tmp_path, command):
+    done = started(*command, shell=">/dev/full", where=tmp_path)
+    said = done.stderr.decode().removeprefix(f"coevo {command[0]} starts ...\n")
+    assert (done.returncode, said.count("\n")) == (2, 1), said
+    assert said.startswith("coevo: No space left on device: make room")
 
 
 def test_the_interpreter_starts_anew_in_utf8_mode_once(tmp_path):

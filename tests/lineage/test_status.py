@@ -1,11 +1,13 @@
 """Status of runs: one word with a stage and a reason, whatever ended the process that ran the loop."""
 
 from contextlib import suppress
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from support import small_run
 
-from coevo.flows.history.run_summaries import run_summary
+from coevo.flows.history.run_summaries import RunSummary, run_summary
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import LoopRecord, RunStatus, record_reason, record_stage, recording_status, status_of
@@ -79,10 +81,23 @@ def test_the_status_follows_from_the_last_revision_and_the_record_of_the_loop(ca
     assert reason in found.reason
 
 
+@pytest.mark.parametrize("holder", ["4242", "4242 (gc)", "unknown", "7 (a scheduled session)"])
+@pytest.mark.parametrize("case", [case for case in STATUSES if STATUSES[case][1] is not None])
+def test_a_command_that_holds_the_lock_does_not_run_the_loop(case, holder):
+    """``gc``, ``fsck --repair``, ``pull`` or a change of the bank: the run is what it was."""
+    last, record, status, stage, reason = STATUSES[case]
+    about = SimpleNamespace(name="run"), SimpleNamespace(iterations=40), [] if last is None else [last]
+    found = RunSummary(*about, holder, record=replace(record, process=42)).status
+    assert (found.status, found.stage, reason in found.reason) == (status, stage, True)
+    loop = RunSummary(*about, "42 (a scheduled session)", record=replace(record, process=42)).status
+    assert (loop.status == "running") == (record.end is None)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "",
+        '{"stage": "a", "process": "b"}',
         "{",
         "[]",
         '{"stage": 1, "odd": 2}',

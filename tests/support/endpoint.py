@@ -92,6 +92,8 @@ WRONG = {
     "an unknown parameter": rows(ROW, params={"temperature": 2}),
     "a list of parameters": rows(ROW, params=[1]),
     "columns without values": b'{"dataframe_split": {"columns": ["instruction"], "data": [[]]}}',
+    "a column twice": b'{"dataframe_split": {"columns": ["instruction", "observation", "scope", "scope"], '
+    b'"data": [["heat mug", "at hall", "lotus", ""]]}}',
     "100,000 wrong turns": changed(history=[1] * 100_000),
 }
 """Bodies that are no request: 422."""

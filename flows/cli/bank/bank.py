@@ -127,7 +127,7 @@ def search(
     """
     from coevo.configs.load.open_parts import open_parts
     from coevo.flows.console.trust_prompt import trust_run
-    from coevo.tasks.play.retrieve import index_of
+    from coevo.tasks.play.retrieve import Lacking, index_of
     from coevo.tasks.publish.reporter import in_stage
     from coevo.tasks.run.weight_digests import check_weights
 
@@ -141,9 +141,13 @@ def search(
         retrieval = settings.retrieval.model_copy(update={"scoped": settings.retrieval.scoped and scope is not None})
         asked = settings.model_copy(update={"retrieval": retrieval})
         with in_stage("searches the bank"):
-            hits = index_of(bank, opened.config.model_copy(update={"bank": asked})).search(query, scope or "")
+            index = index_of(bank, opened.config.model_copy(update={"bank": asked}))
+            hits = index.search(query, scope or "")
+    lacking = "" if scope is None else Lacking(index).of_pool(scope, bool(hits))
     rows = [{"score": hit.score, **asdict(hit.entry)} for hit in hits]
-    _print(rows, HIT_COLUMNS, as_json, f"Nothing in {opened.name} matches {query!r}.")
+    _print(rows, HIT_COLUMNS, as_json, "" if lacking else f"Nothing in {opened.name} matches {query!r}.")
+    if lacking and not as_json:
+        output.line(f"{opened.name}: {lacking}")
 
 
 @app.command()
@@ -216,5 +220,5 @@ def _print(rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool, 
         output.document(rows)
     elif rows:
         output.table(rows, columns)
-    else:
+    elif empty:
         output.line(empty)

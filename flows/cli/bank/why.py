@@ -106,7 +106,7 @@ def _print(found: "Provenance", story: dict[str, Any]) -> None:
         before = f"before: {edit['before']}" if edit["before"] else "the earlier text was dropped by gc"
         output.line(f"edited in revision {edit['revision']}; {before}")
     output.line()
-    output.line("SourceTask by")
+    output.line("Taught by")
     output.table([_joined(source) for source in story["taught_by"]], ("episode", "success", "instruction", "actions"))
     output.line()
     if story["verdicts"] or not story["operations"]:

@@ -63,6 +63,24 @@ def test_each_name_reads_its_lessons_and_those_for_all(server):
     assert texts(server.ask("/retrieve", query | {"k": 1}, user="ann")[1]) != []
 
 
+def test_what_is_not_found_is_said_without_the_names_of_others(server):
+    unknown, unmatched = "the bank has no lesson of this scope", "no lesson of this scope matches the query"
+    for user, more, said in (
+        ("cleo", {}, unknown),
+        ("cleo", {"query": "knock"}, unknown),
+        (None, {"scope": {"user": "bbo"}}, unknown),
+        (None, {"scope": "user=Bob"}, unknown),
+        ("ann", {}, unmatched),
+        (None, {"scope": BOB, "query": "xyzzy"}, unmatched),
+        (None, {}, "no lesson without a scope matches the query"),
+        (None, {"scope": BOB}, ""),
+        ("bob", {}, ""),
+        (None, {"query": "knock"}, ""),
+    ):
+        answer = server.ask("/retrieve", {"query": "ledger"} | more, user=user)[1]
+        assert answer["no_lesson"] == said, (user, more)
+
+
 def test_what_a_name_writes_stands_in_its_scope(server, bank):
     status, answer = server.ask("/propose", {"lessons": ["look up", {"strategy": "look down"}]}, user="ann")
     assert status == 200 and len(answer["candidates"]) == 2

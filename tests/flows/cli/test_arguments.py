@@ -1,9 +1,18 @@
 """Whatever is written after a command, it is refused in one line, and nothing in the workspace changes."""
 
+import ast
+import re
 import shlex
+from pathlib import Path
 
 import pytest
 from support.fsck import fingerprint
+from typer import Exit, TyperException
+from typer.core import TyperGroup
+from typer.main import get_command
+
+import coevo
+from coevo.flows.cli import app
 
 BAD_RUNS = (
     "", " ", ".", "..", "../x", "../first", "/etc/passwd", "first/../first", "first\n", "a\nb", "x" * 101, "x" * 5000,
@@ -163,3 +172,54 @@ def test_any_other_mistake_is_refused(refused, untouched):
 def test_a_refusal_says_why(refused, untouched):
     for line, says in SAYING.items():
         assert says in refused(*shlex.split(line)), line
+
+
+NAMED = re.compile(r"`coevo ([a-z][^`]*)`|: coevo ([a-z].*?)(?=[;,(`]|\.?$| shows| decides| trains)")
+"""A command in a message, in backquotes or at its end."""
+PLACE = re.compile(r"\{\w*\}")
+"""Place of a name, or right behind a word that of an option with its value."""
+INCOMPLETE = re.compile("Missing|requires an argument")
+
+
+def messages(source):
+    """Texts of a module that are no docstring, with ``{}`` for what stands there at run time."""
+    text = source.read_text(encoding="utf-8")
+    if not re.search("coevo [a-z{]", text):
+        return
+    nodes = list(ast.walk(ast.parse(text)))
+    docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
+    within = {id(part) for node in joined for part in ast.walk(node) if part is not node}
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr) and id(node) not in within:
+            yield "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in within | docs:
+            yield node.value
+
+
+def refusal_of(said, program):
+    """Why the command line does not take a command, if its arguments were complete; empty if it does."""
+    words = shlex.split(PLACE.sub(lambda place: "" if said[: place.start()][-1:].isalnum() else "1", said))
+    words = [word.strip("[]") for word in words]
+    try:
+        with program.make_context("coevo", list(words)) as context:
+            command, name = program, "coevo"
+            while isinstance(command, TyperGroup) and words:
+                name, command, words = command.resolve_command(context, words)
+            if not isinstance(command, TyperGroup):
+                command.make_context(name, words, parent=context)
+    except Exit:
+        return ""
+    except TyperException as error:
+        return "" if INCOMPLETE.search(error.format_message()) else error.format_message()
+    return ""
+
+
+def test_every_command_that_a_message_names_is_one_with_these_options(capsys):
+    rooms = [Path(coevo.__file__).parent / name for name in ("configs", "envs", "flows", "lineage", "memory", "models")]
+    rooms += [Path(coevo.__file__).parent / name for name in ("records", "tasks", "utilities")]
+    texts = (text for room in rooms for source in sorted(room.rglob("*.py")) for text in messages(source))
+    said = sorted({(found[1] or found[2]).strip() for text in texts for found in NAMED.finditer(text)})
+    program = get_command(app.app)
+    assert len(said) > 60
+    assert {each: why for each in said if (why := refusal_of(each, program))} == {}

@@ -9,8 +9,19 @@ import subprocess
 from contextlib import contextmanager
 
 import pytest
+from support.small_run import MUG
 
-from coevo.lineage.atomic_files import LINKS, LOCKS, RECORD_LOCKS, check_file_system
+from coevo.lineage.atomic_files import (
+    LINKS,
+    LOCKS,
+    MODES,
+    OF_BANKS,
+    RECORD_LOCKS,
+    RENAMES,
+    SYNC,
+    check_file_system,
+    lacking,
+)
 from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.open_run import open_session
 from coevo.utilities.errors import CoevoError
@@ -28,8 +39,14 @@ LACKING = {
     "9p": (fcntl, "flock", errno.EINVAL, LOCKS),
     "Lustre with -o localflock": (fcntl, "lockf", errno.ENOSYS, RECORD_LOCKS),
     "NFS with local_lock=flock": (fcntl, "lockf", errno.ENOLCK, RECORD_LOCKS),
+    "SMB without modes": (os, "chmod", 0, MODES),
+    "a drive of Windows in WSL": (os, "chmod", errno.EPERM, MODES),
+    "FUSE without modes": (os, "chmod", errno.ENOSYS, MODES),
+    "FUSE without fsync": (os, "fsync", errno.EINVAL, SYNC),
+    "a bucket that is mounted": (os, "replace", errno.ENOSYS, RENAMES),
+    "SMB whose server keeps what is there": (os, "replace", errno.EEXIST, RENAMES),
 }
-"""Calls that fail, with the error, and what the message says."""
+"""Calls that fail, with the error, and what the message says; without an error, a call has no effect."""
 
 
 @contextmanager
@@ -38,11 +55,14 @@ def on(kind):
     module, name, number, _ = LACKING[kind]
 
     def fail(*_, **__):
-        raise OSError(number, os.strerror(number))
+        if number:
+            raise OSError(number, os.strerror(number))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, name, fail)
+        mask = os.umask(0o022)
         yield
+        os.umask(mask)
 
 
 @pytest.mark.parametrize("kind", LACKING)
@@ -52,7 +72,7 @@ def test_what_is_lacking_is_named_with_the_remedy(tmp_path, kind):
     missing = LACKING[kind][3]
     assert str(caught.value).startswith(f"{tmp_path}: its file system has no {missing}, which runs need: ")
     assert str(caught.value).endswith("name a directory on another one (ext4, XFS, APFS) with --workspace")
-    assert ("mount it with them" in str(caught.value)) == (missing != LINKS)
+    assert ("mount it with them" in str(caught.value)) == (missing in (LOCKS, RECORD_LOCKS))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -87,8 +107,29 @@ def test_a_run_is_refused_before_its_first_iteration(coevo, copied, tmp_path, ki
         assert (row["status"], missing in row["found"], "--workspace" in row["remedy"]) == ("problem", True, True)
 
 
+CHANGES = (("rollback", "first", "--to", "1"), ("bank", "retire", "first", MUG.id, "--reason", "old"))
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+@pytest.mark.parametrize("kind", LACKING)
+@pytest.mark.parametrize("command", CHANGES, ids=lambda command: command[0])
+def test_a_command_that_changes_a_run_is_refused_before_it_changes_anything(coevo, copied, kind, command):
+    before = coevo("log", "first").out
+    with on(kind):
+        done = coevo(*command)
+    assert (done.code, done.err.count("\n")) == (2, 1), done.err
+    assert f"has no {LACKING[kind][3]}" in done.err or "lacks locks" in done.err
+    assert coevo("log", "first").out == before
+
+
+def test_a_bank_alone_needs_links_and_locks(tmp_path):
+    for kind, (_, _, _, missing) in LACKING.items():
+        with on(kind):
+            assert lacking(tmp_path, OF_BANKS) == (missing if missing in OF_BANKS else None), kind
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL])
 @pytest.mark.parametrize("command", [("log", "first"), ("fsck",), ("gc",), ("branch", "first@1", "mine")])
 def test_a_run_that_was_copied_there_gets_one_line_from_every_command(coevo, copied, monkeypatch, number, command):
     def fail(*_):

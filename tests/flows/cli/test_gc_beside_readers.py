@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 from support.fsck import fsck
+from support.small_run import MUG
 from support.soak import mostly_soak
 
 from coevo.flows.history import revision_reference
@@ -45,6 +46,15 @@ READERS = (
     ("branch", "first@2", "mine"),
     ("rollback", "first", "--to", "2"),
     ("evaluate", "first@2"),
+    ("bank", "why", "first@2", MUG.id),
+    ("bank", "rejects", "first@2"),
+    ("bank", "retrieval", "first@2"),
+    ("bank", "export", "first@2", "OUT/bank.jsonl"),
+    ("episodes", "first@2"),
+    ("episodes", "first", "--training"),
+    ("report", "first@2", "--output", "OUT/report.html"),
+    ("report", "first", "--output", "OUT/report.html"),
+    ("tag", "first@2", "good"),
 )
 
 
@@ -106,7 +116,8 @@ def test_fsck_looks_again_at_what_gc_drops(beside, copied, tmp_path, point):
 
 @pytest.mark.full
 @pytest.mark.parametrize("command", READERS, ids=lambda command: " ".join(command[:2]))
-def test_a_reader_does_not_call_damaged_what_gc_drops(beside, coevo, command):
+def test_a_reader_does_not_call_damaged_what_gc_drops(beside, coevo, command, tmp_path):
+    command = [part.replace("OUT", str(tmp_path)) for part in command]
     done = beside(revision_reference, "check")
     read = coevo(*command)
     assert done

@@ -7,6 +7,7 @@ import pytest
 from support.small_run import MUG, RECIPE
 
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.status import record_stage, recording_status
 from coevo.lineage.workspace import Workspace
 
 
@@ -64,6 +65,19 @@ def test_a_run_that_a_process_writes_to_is_running_and_not_to_be_resumed(coevo, 
         assert f"process {os.getpid()} works on it" in coevo("log", "new").err
 
 
+def test_a_run_whose_lock_a_command_holds_is_in_use_and_not_running(coevo, copied):
+    paths = Workspace(copied).existing("first")
+    with recording_status(paths):
+        record_stage(paths, "iteration 4 of 40", revision=4)
+    with writer_lock(paths):  # as gc, after the loop
+        held = f"first is in use by process {os.getpid()}"
+        assert coevo("log", "first").out.splitlines()[-1] == held
+        assert held in coevo("runs").out.splitlines()
+        assert json.loads(coevo("runs", "--json").out)[0]["status"] == "stopped"
+        record_stage(paths, "iteration 4 of 40", revision=4)
+        assert coevo("log", "first").out.splitlines()[-1] == f"first is running: process {os.getpid()}"
+
+
 def test_the_log_ends_at_the_revision_named(coevo):
     assert [row["revision"] for row in json.loads(coevo("log", "first@1", "--json").out)] == [0, 1]
 
@@ -95,6 +109,17 @@ OTHERS = (("recipes",), ("methods",), ("envs",), ("gc", "--keep-last", "1"), ("d
 @pytest.mark.parametrize("reader", [*READERS, *OTHERS], ids=" ".join)
 def test_tables_fit_eighty_columns(coevo, reader, eighty_columns):
     assert max(map(len, coevo(*reader).out.splitlines())) <= 80
+
+
+def test_a_success_that_a_change_has_left_behind_is_named_with_its_revision(coevo, copied):
+    assert "the last success" not in coevo("runs").out
+    coevo("bank", "retire", "first", MUG.id, "--reason", "wrong")
+    coevo("branch", "other@3", "twig", "bank.retrieval.k=2")
+    coevo("branch", "other@3", "same")
+    said = coevo("runs").out.splitlines()
+    assert "first: the last success is that of revision 3, before a command changed its bank" in said
+    assert "twig: the last success is that of revision 3, before its settings changed" in said
+    assert not [line for line in said if line.startswith("same: the last")]
 
 
 def files(root):

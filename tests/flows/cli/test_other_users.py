@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -73,10 +74,10 @@ def test_the_doctor_names_the_owner(coevo, copied, monkeypatch):
     assert f"belongs to another user ({os.getuid()})" in rows["workspace"]["found"]
 
 
-def nobody(*arguments, **environment):
-    """Run a command as a user id that passwd does not have."""
+def nobody(*arguments, user=NOBODY, **environment):
+    """Run a command as a user id that passwd does not have, or as another one."""
     kept = {name: value for name, value in os.environ.items() if name not in ("HOME", "USER", "LOGNAME")}
-    line = ["unshare", "--user", f"--map-user={NOBODY}", sys.executable, *map(str, arguments)]
+    line = ["unshare", "--user", f"--map-user={user}", sys.executable, *map(str, arguments)]
     return subprocess.run(line, env=kept | environment, capture_output=True, text=True, check=False)
 
 
@@ -113,6 +114,19 @@ def test_a_user_whom_passwd_does_not_have_gets_a_home(tmp_path, case):
     assert (found == home) == (case != "taken")
     assert found.is_dir()
     assert not found.is_symlink()
+
+
+@pytest.mark.parametrize("home", ["/proc/none", "/proc/none/nobody", "/dev/null/home", "/etc/passwd/x"])
+def test_a_known_user_without_a_home_gets_one(tmp_path, home):
+    """Such as nobody in a container, whose home is /nonexistent."""
+    known = next((each.pw_uid for each in pwd.getpwall() if each.pw_uid), None)
+    if known is None:
+        pytest.skip("passwd has root alone")
+    script = "from coevo.flows.console.home import ensure_home; ensure_home(); import os; print(os.environ['HOME'])"
+    done = nobody("-c", script, user=known, HOME=home, TMPDIR=str(tmp_path))
+    assert done.stdout == f"{tmp_path / f'coevo-home-{known}'}\n", done.stderr
+    said = f"coevo: user id {known} has no home directory: {home} does not exist: {tmp_path / f'coevo-home-{known}'} is"
+    assert done.stderr.startswith(said)
 
 
 @pytest.mark.full

@@ -47,3 +47,15 @@ def test_no_server_starts_to_say_that_there_is_no_schedule(coevo, tmp_path, monk
         with closing(sqlite3.connect(directory / "prefect/prefect.db")) as made:
             made.execute("CREATE TABLE deployment (id TEXT)")
     assert "No run has a schedule" in coevo("schedule", "list", "--workspace", directory).out
+    for command in ("pause", "resume", "remove"):
+        done = coevo("schedule", command, "nightly", "--workspace", directory)
+        assert (done.code, "No run 'nightly'" in done.err) == (2, True), done.err
+
+
+@pytest.mark.parametrize("command", ["pause", "resume", "remove"])
+def test_no_server_starts_for_a_run_without_a_schedule(refused, small_workspace, monkeypatch, command):
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setattr(schedules, "use_prefect", lambda _: pytest.fail("a server starts"))
+    said = refused("schedule", command, "first")
+    assert "run 'first' has no schedule: make one with `coevo schedule add first`" in said
+    assert "No run 'frist'" in refused("schedule", command, "frist")

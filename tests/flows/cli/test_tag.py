@@ -42,6 +42,8 @@ def test_a_tag_beside_the_history_can_be_deleted(coevo, copied):
 
 MISTAKES = (
     (("first@2", "good"), "tag 'good' is taken"),
+    (("first@2", "Good"), "tag 'Good' is 'good' for file systems that ignore case"),
+    (("first@1", "GOOD"), "tag 'GOOD' is 'good' for file systems that ignore case"),
     (("first@2", "r7"), "cannot be a tag"),
     (("first@2", "R7"), "cannot be a tag"),
     (("first@2", "12"), "cannot be a tag"),

@@ -46,7 +46,7 @@ def test_a_killed_run_continues_to_the_same_states_and_a_changed_table_is_refuse
     refused = coevo("resume", "table", "--iterations", "4", workspace=tmp_path / "one")
     assert refused.returncode == 2
     (line,) = refused.stderr.strip().splitlines()[-1:]
-    assert re.search(r"rows of env\.path \(put the former table back\): \w{12} -> \w{12}; .* add --accept-change", line)
+    assert re.search(r"data of env\.path \(put the former files back\): \w{12} -> \w{12}; .* add --accept-change", line)
     taken = coevo("resume", "table", "--iterations", "4", "--accept-change", workspace=tmp_path / "one")
     assert taken.returncode == 0, taken.stdout + taken.stderr
     assert states(tmp_path / "one", "table")[-1]["accepted_change"]

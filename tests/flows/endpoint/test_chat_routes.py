@@ -56,7 +56,37 @@ def test_both_dialects_show_lessons_and_say_where_the_answer_is_from(url):
     assert response.headers["x-coevo-entries"].split(",") == stamp["entries"]
     status, message = messages(url, TASK)
     assert (status, message["coevo"]["entries"]) == (200, stamp["entries"])
+    assert stamp["no_lesson"] == message["coevo"]["no_lesson"] == ""
     assert asked(url).coevo["entries"] == []  # no lesson is without a scope
+
+
+LACKING = {
+    "none": ({}, "no scope is given, and lessons belong to one, such as 'lotus'"),
+    "null": ({"task": None}, "no scope is given"),
+    "an empty one": ({"task": {"scope": ""}}, "no scope is given"),
+    "only a kind": ({"task": {"kind": "heat"}}, "no scope is given"),
+    "a letter less": ({"task": {"scope": "lotu"}}, "no lesson of scope 'lotu'. Did you mean 'lotus'?"),
+    "two swapped": ({"task": {"scope": "lotsu"}}, "Did you mean 'lotus'?"),
+    "a capital": ({"task": {"scope": "Lotus"}}, "Did you mean 'lotus'?"),
+    "a blank": ({"task": {"scope": "lotus "}}, "Did you mean 'lotus'?"),
+    "a break": ({"task": {"scope": "lotus\n"}}, "Did you mean 'lotus'?"),
+    "another world's": ({"task": {"scope": "willow"}}, "the bank has no lesson of scope 'willow'."),
+    "unknown words": ({"task": {"scope": "lotus", "instruction": "xyzzy"}}, "no lesson of scope 'lotus' matches"),
+}
+
+
+@pytest.mark.parametrize("case", LACKING)
+def test_a_reply_without_lessons_says_why(url, case):
+    body, said = LACKING[case]
+    stamp = asked(url, body=body).coevo
+    assert (stamp["entries"], said in stamp["no_lesson"], "\n" in stamp["no_lesson"]) == ([], True, False), stamp
+    assert messages(url, body)[1]["coevo"]["no_lesson"] == stamp["no_lesson"]
+
+
+@pytest.mark.parametrize("field", ["scop", "Scope", "kinds", "instructions", "ids"])
+def test_a_misspelt_field_of_a_task_is_refused_with_the_nearest_name(url, field):
+    status, said = messages(url, {"task": {field: "lotus"}})
+    assert (status, f"task.{field}: no such field. Did you mean" in said["error"]["message"]) == (422, True), said
 
 
 def test_equal_requests_get_equal_answers_and_other_seeds_and_sessions_others(url):

@@ -129,7 +129,7 @@ def test_lessons_stand_where_the_client_wants_them_and_scopes_do_not_mix(gateway
     assert text.index("before") < text.index(HEAT) < text.index("behind")
     opened(gateway, "elsewhere", task={"instruction": "heat mug", "scope": "iris"})
     reply = asked(gateway.openai("elsewhere"), [{"role": "user", "content": "before {{lessons}} behind"}])
-    assert reply.coevo["entries"] == []
+    assert (reply.coevo["entries"], reply.coevo["no_lesson"]) == ([], "the bank has no lesson of scope 'iris'.")
     assert "{{" not in tokenizer("qwen3").decode(reply.prompt_token_ids)
 
 

@@ -157,7 +157,7 @@ SCOPES = ("lotus", "maple", "willow", "harbour", "summit", "orchid", "cedar", "j
 )
 def test_a_misspelt_scope_is_named_with_the_nearest(name, misspelt):
     index = Index([entry("mug in safe", scope=scope) for scope in SCOPES], TfidfConfig())
-    lacking, wrong = Lacking(index, "scope"), misspelt(name)
+    lacking, wrong = Lacking(index), misspelt(name)
     asked = replace(task(1), scope=wrong, instruction="mug")
     assert lacking.reason(asked, False) == f"the bank has no lesson of scope {wrong!r}. Did you mean {name!r}?"
     assert lacking.reason(replace(asked, scope=name), True) == ""
@@ -165,14 +165,14 @@ def test_a_misspelt_scope_is_named_with_the_nearest(name, misspelt):
 
 def test_why_no_lesson_is_found():
     asked = replace(task(1), scope="s", instruction="xyzzy")
-    some = Lacking(Index([MUG, FORK], TfidfConfig()), "scope")
+    some = Lacking(Index([MUG, FORK], TfidfConfig()))
     assert some.reason(asked, False) == "no lesson of scope 's' matches the instruction or the observation"
     assert some.reason(replace(asked, scope=""), False) == "no scope is given, and lessons belong to one, such as 's'"
     assert some.reason(replace(asked, scope="qqqqq"), False) == "the bank has no lesson of scope 'qqqqq'."
-    assert Lacking(Index([], TfidfConfig()), "scope").reason(asked, False) == "the bank has no lesson"
-    general = Lacking(Index([entry("mug in safe")], TfidfConfig()), "scope")
+    assert Lacking(Index([], TfidfConfig())).reason(asked, False) == "the bank has no lesson"
+    general = Lacking(Index([entry("mug in safe")], TfidfConfig()))
     assert general.reason(replace(asked, scope="anywhere"), True) == ""
-    unscoped = Lacking(Index([MUG], TfidfConfig(scoped=False)), "scope")
+    unscoped = Lacking(Index([MUG], TfidfConfig(scoped=False)))
     assert unscoped.reason(replace(asked, scope="t"), True) == ""
-    mixed = Lacking(Index([MUG, entry("fork in chest")], TfidfConfig()), "scope")
+    mixed = Lacking(Index([MUG, entry("fork in chest")], TfidfConfig()))
     assert mixed.reason(replace(asked, scope="t"), True) == "the bank has no lesson of scope 't'."

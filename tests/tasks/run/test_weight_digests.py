@@ -3,10 +3,13 @@
 import os
 import shutil
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 from support.row_tables import ROWS, written
 
+from coevo.configs.benchmark_config import AppWorldConfig, Tau2Config
+from coevo.configs.env import HomeRulesConfig, LifelongDbConfig, PluginEnvConfig, SearchQAConfig, WebShopConfig
 from coevo.configs.load.load import load_recipe
 from coevo.envs.rows.rows_environment import Rows
 from coevo.envs.rows.task_table import load_table
@@ -15,7 +18,7 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks.run import weight_digests
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.warmstart import identity
-from coevo.tasks.run.weight_digests import check_weights, digests
+from coevo.tasks.run.weight_digests import check_data, check_weights, data_of, digests
 from coevo.utilities.errors import CoevoError
 
 FILES = {
@@ -180,10 +183,40 @@ def test_the_rows_of_a_table_are_a_digest_and_others_are_a_change(tmp_path, dire
     written(tmp_path, [dict(reversed(row.items())) for row in ROWS])
     assert check_unchanged(config, head, "first", False, digests(config, directory)) == []
     written(tmp_path, ROWS[1:])
-    with pytest.raises(CoevoError, match=r"rows of env\.path \(put the former table back\): .*add --accept-change"):
+    with pytest.raises(CoevoError, match=r"data of env\.path \(put the former files back\): .*add --accept-change"):
         check_unchanged(config, head, "first", False, digests(config, directory))
-    with pytest.raises(CoevoError, match=r"rows of env\.path .* put the former files back"):
+    with pytest.raises(CoevoError, match=r"data of env\.path .* put the former files back"):
         check_weights(head, config, directory, "first@1")
+
+
+READING = {
+    "products": WebShopConfig(path="/data"),
+    "published SQL": LifelongDbConfig(path="/data"),
+    "questions": SearchQAConfig(data="files", path="/data"),
+    "questions of a variable": SearchQAConfig(data="files"),
+    "a checkout": Tau2Config(path="/data"),
+    "a checkout of a variable": Tau2Config(),
+    "applications": AppWorldConfig(path="/data"),
+    "applications of a variable": AppWorldConfig(),
+    "official games": PluginEnvConfig(type="alfworld", options={"games": "official", "path": "/data"}),
+    "official games of a variable": PluginEnvConfig(type="alfworld", options={"games": "official"}),
+}
+MADE = (
+    WebShopConfig(), LifelongDbConfig(), SearchQAConfig(), HomeRulesConfig(), PluginEnvConfig(type="alfworld"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READING)
+def test_data_that_an_environment_reads_by_path_are_a_digest_and_others_are_a_change(name):
+    config = SimpleNamespace(env=READING[name])
+    before, after = (SimpleNamespace(version=f"1 {name}/files/0123456789{end}") for end in ("ab", "ac"))
+    head = Manifest({"weights": data_of(config, before)}, {})
+    assert set(head.state["weights"]) == {"env.path"}
+    check_data(head, config, before, "first@1")
+    with pytest.raises(CoevoError, match=r"first@1 was made with .* data of env\.path .*: \w{12} -> \w{12}"):
+        check_data(head, config, after, "first@1")
+    check_data(Manifest({}, {}), config, after, "first@1")  # of an earlier coevo
+    assert [data_of(SimpleNamespace(env=made), before) for made in MADE] == [{}] * len(MADE)
 
 
 def test_another_table_is_another_warm_start(tmp_path):

@@ -148,6 +148,21 @@ def test_search_uses_the_retrieval_settings_of_the_run_and_keeps_to_a_scope(bank
     assert bank("search", "first", "heat mug", "--scope", "willow") == []
 
 
+@pytest.mark.parametrize(
+    ("scope", "query", "said"),
+    [
+        ("lotsu", "heat mug", "first@3: the bank has no lesson of scope 'lotsu'. Did you mean 'lotus'?\n"),
+        ("Lotus", "heat mug", "Did you mean 'lotus'?\n"),
+        ("lotus ", "heat mug", "Did you mean 'lotus'?\n"),
+        ("willow", "heat mug", "first@3: the bank has no lesson of scope 'willow'.\n"),
+        ("", "heat mug", "first@3: no scope is given, and lessons belong to one, such as 'lotus'\n"),
+        ("lotus", "zebra", "first@3: no lesson of scope 'lotus' matches the instruction or the observation\n"),
+    ],
+)
+def test_a_search_that_finds_nothing_says_why(coevo, scope, query, said):
+    assert coevo("bank", "search", "first", query, "--scope", scope).out.endswith(said)
+
+
 def test_why_tells_the_whole_story_of_an_entry(bank):
     story = bank("why", "first", MUG.id)
     assert story["entry"]["strategy"] == EDITED.strategy
@@ -196,7 +211,7 @@ def test_diff_goes_either_way(bank):
 def test_what_is_not_there_is_said(coevo):
     assert "empty" in coevo("bank", "show", "first@0").out
     assert "No candidates" in coevo("bank", "log", "first@0").out
-    assert "matches" in coevo("bank", "search", "first", "zebra").out
+    assert coevo("bank", "search", "first", "zebra").out == "Nothing in first@3 matches 'zebra'.\n"
     assert "same entries" in coevo("bank", "diff", "first@1", "first@2").out
 
 
