@@ -1,6 +1,7 @@
 """Lessons that a model writes, in every shipped environment: its prompt shows what happened, turn by turn."""
 
 import json
+import os
 import re
 import sys
 from contextlib import closing, contextmanager
@@ -14,7 +15,7 @@ from support.evidence import evidence
 from support.openenv_server import serving
 from support.row_tables import written
 
-from coevo.configs.adapter_config import FactoryConfig, GymnasiumConfig, McpConfig, OpenEnvConfig
+from coevo.configs.adapter_config import FactoryConfig, GymnasiumConfig, McpConfig, OpenEnvConfig, VerifiersConfig
 from coevo.configs.bank.writer import ModelContrastConfig
 from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
 from coevo.configs.benchmark_config import AppWorldConfig, Tau2Config
@@ -40,6 +41,8 @@ TIGHT, ANSWER = 1000, 64
 REWARDED = {"function": "support.row_functions:exact"}
 MCP = (sys.executable, "-S", str(Path(__file__).parents[2] / "support/mcp_server.py"))
 SETTINGS = {"webshop": ["catalogue=makers", "products=12"], "searchqa": ["level=1"], "babyai": ["distractors=2"]}
+PYTHONS = {name: os.environ.get(f"{name.upper()}_PYTHON") for name in ("alfworld", "verifiers")}
+"""Interpreters with packages that conflict with ours."""
 PARTS = {
     "rows": lambda folder: RowsConfig.model_validate({"path": str(written(folder)), "reward": REWARDED}),
     "gymnasium": lambda _: GymnasiumConfig(id="CliffWalking-v1", actions=("up", "right", "down", "left"), steps=MOST),
@@ -47,22 +50,14 @@ PARTS = {
     "mcp": lambda folder: McpConfig(rows=str(written(folder)), reward=(REWARDED["function"],), command=MCP),
     "tau2": lambda folder: Tau2Config(path=str(checkout(folder))),
     "appworld": lambda folder: AppWorldConfig(path=str(app_data(folder / "root")), python=interpreter(folder)),
+    "textworld": lambda _: PluginEnvConfig(type="textworld"),
+    "alfworld": lambda _: PluginEnvConfig(type="alfworld", python=PYTHONS["alfworld"]),
+    "verifiers": lambda _: VerifiersConfig(
+        taskset="support.sums_taskset:Sums", python=PYTHONS["verifiers"], success=1.0, reward_range=(0.0, 1.5)
+    ),
 }
 """Settings of environments that need what a test makes."""
-NO_PYTHON = {"alfworld", "verifiers"}
-"""Environments whose packages conflict with ours: their own tests run where an interpreter with them is named."""
-SLOW = {
-    "babyai",
-    "babyai-rules",
-    "lifelong-os",
-    "textworld",
-    "tau2",
-    "appworld",
-    "openenv",
-    "mcp",
-    "gymnasium",
-    "factory",
-}
+QUICK = {"homerules", "minesweeper", "searchqa", "sokoban", "webshop", "lifelong-db", "rows"}
 
 
 @contextmanager
@@ -71,9 +66,8 @@ def opened(name, folder):
         with serving() as url, closing(make(OpenEnvConfig(url=url, observation="hint"))) as env:
             yield env
         return
-    plugin = PluginEnvConfig(type=name)
-    config = PARTS[name](folder) if name in PARTS else plugin if name == "textworld" else None
-    with closing(make(config or load_env(name, SETTINGS.get(name, [])))) as env:
+    config = PARTS[name](folder) if name in PARTS else load_env(name, SETTINGS.get(name, []))
+    with closing(make(config)) as env:
         yield env
 
 
@@ -171,10 +165,10 @@ def check_tight(episodes, asked, user):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.full] if name in SLOW else []) for name in SHIPPED]
+    "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.full]) for name in SHIPPED]
 )
 def test_a_writer_model_reads_observation_action_and_reward_of_every_turn(name, tmp_path, endpoint):
-    if name in NO_PYTHON or (name not in PARTS and SHIPPED[name].remedy):
+    if not PYTHONS.get(name, name in PARTS or not SHIPPED[name].remedy):
         pytest.skip(f"{name} cannot be played by this interpreter")
     url, requests = endpoint
     with opened(name, tmp_path) as env:
