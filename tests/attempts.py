@@ -21,20 +21,32 @@ STOVE = [
 
 
 def attempt(
-    name, turns, *, success, instruction="house lotus . task heat mug to counter", scope="lotus", split="train"
+    name,
+    turns,
+    *,
+    success,
+    instruction="house lotus . task heat mug to counter",
+    scope="lotus",
+    split="train",
+    rewards=(),
 ):
-    """An episode of the given turns: (observation, action, feedback) or those and the ids retrieved."""
+    """An episode of the given turns: (observation, action, feedback) or those and the ids retrieved.
+
+    ``rewards`` of the turns; without them the last one has 1 for a success.
+    """
     task = Task("a", "k", instruction, scope, split, {})
+    rewards = rewards or [float(success and turn == len(turns)) for turn in range(1, len(turns) + 1)]
     return Episode(
         id=f"1/rollout/{task.id}/{name}",
         task=task,
         revision=1,
         replica=0,
-        turns=tuple(_turn(*turn) for turn in turns),
+        turns=tuple(_turn(reward, *turn) for reward, turn in zip(rewards, turns, strict=True)),
         success=success,
         truncated=False,
     )
 
 
-def _turn(observation, action, feedback, retrieved=()):
-    return Turn(observation, (1,), Completion((2,), (-0.5,), action, True), action, feedback, 0.0, True, retrieved)
+def _turn(reward, observation, action, feedback, retrieved=()):
+    done = Completion((2,), (-0.5,), action, True)
+    return Turn(observation, (1,), done, action, feedback, reward, True, retrieved)

@@ -44,8 +44,8 @@ TAKE = f'IFS= read -r -d "" __script; eval "$__script" </dev/null; echo {{token}
 """Line for the shell: read a script up to the next zero byte, run it without input, report its status with a token."""
 MAX_BYTES = 1 << 16
 """Most bytes of a script's output."""
-MAX_REPORT_BYTES = 64
-"""Most bytes of a report: a token and a status."""
+MAX_REPORT_BYTES, LONGEST_STATUS = 64, 4
+"""Most bytes of a report, which is a token and a status, and of the status of a shell."""
 POLL_S = 0.02
 _C = ctypes.CDLL(None, use_errno=True)
 
@@ -365,8 +365,9 @@ def _high(descriptor: int) -> int:
 
 
 def _told(status: list[bytes], text: bytearray, ended: bool) -> dict[str, Any]:
-    """Answer about a script; without a status, its time was over."""
-    code = int(status[0]) if status and status[0].lstrip(b"-").isdigit() else None
+    """Answer about a script; without a status, its time was over. One that no shell reports is None: a script's own."""
+    number = status[0] if status else b""
+    code = int(number) if len(number) <= LONGEST_STATUS and number.removeprefix(b"-").isdigit() else None
     return {"code": code, "output": text.decode(errors="replace"), "ended": ended, "timed_out": not status}
 
 

@@ -30,6 +30,8 @@ STEPS = {
     "sokoban": {"steps": 40, "probe_every": 40, "probe_tasks": 8, "episodes": 8, "read": 0.0},
     "minesweeper": {"steps": 40, "probe_every": 40, "probe_tasks": 8, "episodes": 8, "read": 0.0},
     "lifelong-db": {"steps": 60, "probe_every": 60, "probe_tasks": 8, "episodes": 8, "read": 0.0},
+    "webshop": {"steps": 40, "probe_every": 40, "probe_tasks": 8, "episodes": 8, "read": 0.0},
+    "searchqa": {"steps": 60, "probe_every": 60, "probe_tasks": 8, "episodes": 8, "read": 0.0},
     "rows": {"steps": 60, "probe_every": 60, "probe_tasks": 16},
     "gymnasium": {"steps": 60, "probe_every": 60, "probe_tasks": 16, "episodes": 8},
 }

@@ -12,7 +12,9 @@ from coevo.models.policy.language_model import Policy
 from coevo.records.writing import Question
 
 SCHEMA = '{"type": "object", "properties": {"lesson": {"type": "string"}}, "required": ["lesson"]}'
-STEP = re.compile(r'^(\d+)\. observed ".*", action ".*", feedback "(.* (?:in|with|not) .*)"$', re.MULTILINE)
+STEP = re.compile(
+    r'^(\d+)\. observed ".*", action ".*", feedback "(.* (?:in|with|not) .*)"(?:, reward .*)?$', re.MULTILINE
+)
 
 
 def question(user="why did it fail?", **changes):

@@ -51,7 +51,7 @@ def shown(episodes: Sequence[Episode], room: int, verdict: bool = True, size: Si
     Args:
         episodes: attempts, at least one step each.
         room: maximum size of all transcripts.
-        verdict: False leaves out the outcome and the feedback on the last action, which may name it.
+        verdict: False leaves out the outcome, and feedback and reward of the last action, which may name it.
         size: measures a text, in the unit of ``room``.
     """
     whole = [_whole(number, episode, verdict) for number, episode in enumerate(episodes, 1)]
@@ -106,7 +106,15 @@ def _of_steps(number: int, episode: Episode, verdict: bool, most: int | None, st
 
 def _line(episode: Episode, step: int, verdict: bool, most: int | None) -> str:
     named = zip(("observed", "action", "feedback"), _texts(episode, step, verdict), strict=False)
-    return f"{step}. {', '.join(f'{name} {_quoted(text, most)}' for name, text in named)}\n"
+    said = [f"{name} {_quoted(text, most)}" for name, text in named]
+    return f"{step}. {', '.join([*said, *_reward(episode, step, verdict)])}\n"
+
+
+def _reward(episode: Episode, step: int, verdict: bool) -> Iterable[str]:
+    """Reward of a step: of the last one, and of all where the environment rewards more than the end."""
+    ends = step == len(episode.turns)
+    if verdict if ends else any(turn.reward for turn in episode.turns[:-1]):
+        yield f"reward {episode.turns[step - 1].reward:g}"
 
 
 def _texts(episode: Episode, step: int, verdict: bool) -> tuple[str, ...]:

@@ -10,6 +10,9 @@ def test_the_table_has_every_recipe_with_its_gain_and_its_lead_by_seed(capsys):
     assert "0.250   0.500   0.400" in frozen
     assert frozen.endswith("+0.250 [+0.002, +0.498]")
     assert both.endswith("+0.100 [+0.100, +0.100]")
+    report({"one-env-grpo": results(0.25, 0.4, 0.5, 0.6)})
+    (alone,) = capsys.readouterr().out.splitlines()[2:]
+    assert alone.endswith("+0.250 [+0.002, +0.498]"), "without a frozen policy beside it there is no lead"
 
 
 def results(start, *ends):

@@ -233,6 +233,16 @@ def test_a_shell_that_is_busy_when_a_script_comes_ends_at_the_time_limit(sandbox
 
 
 @needs_root
+@pytest.mark.parametrize("status", ["--5", "-", "- 5", "9" * 4400, "0x1", "", "\u00b2"], ids=repr)
+def test_a_status_that_no_shell_reports_ends_no_sandbox(sandbox, status):
+    sandbox.run("set -v; exec 2> /srv/seen")
+    early = f"[[ $(cat /srv/seen) =~ [0-9a-f]{{32}} ]]; echo $BASH_REMATCH '{status}' >&9; sleep 100"
+    told = sandbox.run(early, seconds=60.0)
+    assert (told.code, told.timed_out) == (None, False)
+    assert sandbox.run("[ $(ls -d /srv) = /srv ]", 60.0, alone=True).code == 0, "and the judge finds its answer"
+
+
+@needs_root
 def test_clocks_are_shown_as_one_day(sandbox):
     assert sandbox.run("touch /srv/x; date +%F; ls -l /srv/x | cut -d' ' -f6").output == "2026-01-01\n2026-01-01\n"
     assert "Jan 01, 2026" in sandbox.run("useradd ada; chage -l ada").output

@@ -32,6 +32,7 @@ UNREWARDED = (
     "babyai-rules-coevo-rl",
     "babyai-rules-coevo-rl-writer-model",
     "sokoban-grpo",
+    "webshop-grpo",
 )
 """Where a novice is never rewarded in two iterations."""
 UNREAD = ("babyai-rules-coevo-rl", "babyai-rules-coevo-rl-writer-model")

@@ -1,5 +1,6 @@
 """Attempts as a model reads them."""
 
+import itertools
 import json
 
 import pytest
@@ -14,7 +15,7 @@ def test_an_attempt_is_numbered_steps_with_quoted_text():
         "Attempt 1 (failure)\n"
         'Task: "house lotus . task heat mug to counter"\n'
         '1. observed "at hall hold nothing . seen nothing", action "go safe", feedback "mug in safe"\n'
-        '2. observed "at safe hold nothing . seen safe", action "take mug", feedback "hold mug"\n'
+        '2. observed "at safe hold nothing . seen safe", action "take mug", feedback "hold mug", reward 0\n'
     )
     assert (only.steps, only.action(2)) == ({1, 2}, "take mug")
 
@@ -26,6 +27,24 @@ def test_without_the_verdict_neither_the_outcome_nor_the_last_feedback_is_shown(
         assert "failure" not in only.text
         assert "done" not in only.text
         assert only.text.endswith('action "put counter"\n')
+
+
+@pytest.mark.parametrize(
+    ("rewards", "told", "hidden"),
+    [
+        ((0, 0, 1), [None, None, 1], [None] * 3),
+        ((0, 0, 0), [None, None, 0], [None] * 3),
+        ((0, 0, 2 / 3), [None, None, 0.666667], [None] * 3),
+        ((-0.1, -0.1, 10.9), [-0.1, -0.1, 10.9], [-0.1, -0.1, None]),
+        ((0, 2, 0), [0, 2, 0], [0, 2, None]),
+    ],
+)
+def test_rewards_are_shown_by_turn_where_more_than_the_end_has_one(rewards, told, hidden):
+    for success, verdict in itertools.product((True, False), repeat=2):
+        (only,) = shown([attempt("0", STOVE[:3], success=success, rewards=rewards)], 10_000, verdict)
+        lines = only.text.splitlines()[2:]
+        found = [float(line.split(", reward ")[1]) if ", reward " in line else None for line in lines]
+        assert found == (told if verdict else hidden)
 
 
 def test_attempts_share_the_characters_and_keep_their_first_and_last_steps():

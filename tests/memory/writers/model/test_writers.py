@@ -52,13 +52,13 @@ def test_a_failure_is_asked_about_beside_the_success_that_it_parted_from():
         '3. observed "at safe hold mug . seen safe", action "go microwave", feedback "nothing"\n'
         '4. observed "at microwave hold mug . seen safe microwave", action "use microwave", '
         'feedback "heat with microwave"\n'
-        '5. observed "at microwave hold mug . seen safe microwave", action "put counter", feedback "done"\n\n'
+        '5. observed "at microwave hold mug . seen safe microwave", action "put counter", feedback "done", reward 1\n\n'
         "Attempt 2 (failure)\n"
         'Task: "house lotus . task heat mug to counter"\n'
         '1. observed "at hall hold nothing . seen nothing", action "go safe", feedback "mug in safe"\n'
         '2. observed "at safe hold nothing . seen safe", action "take mug", feedback "hold mug"\n'
         '3. observed "at safe hold mug . seen safe", action "go stove", feedback "nothing"\n'
-        '4. observed "at stove hold mug . seen safe", action "use stove", feedback "heat not stove"'
+        '4. observed "at stove hold mug . seen safe", action "use stove", feedback "heat not stove", reward 0'
     )
     schema = json.loads(asked.schema)
     assert schema["required"] == ["first_wrong_step", "lessons"]
