@@ -30,7 +30,7 @@ from coevo.tasks.pending_revision import HeldOutEpisode, PanelOutcomes, Result, 
 from coevo.tasks.play.discovery_at_k import DiscoveryAgent, discover
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics, outcome_metrics, report_losses
 from coevo.tasks.play.lesson_use import lesson_use
-from coevo.tasks.play.retrieve import NOTHING, Best, Experience, at_random, recall
+from coevo.tasks.play.retrieve import NOTHING, Best, Experience, at_random, recall, with_lesson_scores
 from coevo.tasks.play.turns import turn_by_turn
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
@@ -83,7 +83,7 @@ def kept_episodes(
         use = lesson_use(episode, needed, index, seen, reworded)
         return HeldOutEpisode(panel, episode, reason, use)
 
-    return tuple(map(kept, fitting))
+    return tuple(map(kept, with_lesson_scores(fitting, seen)))
 
 
 def discovery_metrics(session: Session, panel: Panel, seen: Experience, first: list[Episode]) -> dict[str, float]:
