@@ -1,7 +1,7 @@
 """Results of a rollout: completions, turns, episodes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 
@@ -45,6 +45,10 @@ class Turn:
         version: training iterations of the policy that generated it, if a run plays ahead; else ``UNSTAMPED``.
         fault: reason why the completion holds no usable action, a ``Fault``; empty if it holds one.
         scores: values that the reward is made of, by name; empty if the environment names none.
+        seconds: from the prompt to the environment's answer, which turns of one batch share; None if not measured.
+            It differs between repeated runs, so that it is no part of the record.
+        lesson_scores: score that retrieval gave each entry of ``retrieved``, None where it gave none; empty if they are
+            not known, as of a stored turn.
     """
 
     observation: str
@@ -59,6 +63,8 @@ class Turn:
     version: int = UNSTAMPED
     fault: str = ""
     scores: tuple[tuple[str, float], ...] = ()
+    seconds: float | None = field(default=None, compare=False)
+    lesson_scores: tuple[float | None, ...] = field(default=(), compare=False)
 
     @property
     def usable(self) -> bool:

@@ -21,11 +21,13 @@ from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.change import BankChange
 from coevo.models.engines.requests import expense_of
 from coevo.records.entry import Entry
+from coevo.records.episode import Episode
 from coevo.tasks.parts import Stores
 from coevo.tasks.pending_revision import PendingRevision
 from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.reporter import Silent, in_stage, reporting_to
+from coevo.tasks.publish.turn_figures import write_turn_figures
 from coevo.tasks.resumed_artifacts import stage_artifacts
 from coevo.tasks.revision_artifacts import (
     EPISODES,
@@ -159,7 +161,17 @@ def commit(stores: Stores, frozen: FrozenRevision) -> Manifest:
         write_held_out(held_out, staging / HELD_OUT)
     bank.merge(frozen.change)
     state = {**frozen.state, "tables": bank.hashes()}
-    return stores.lineage.commit(artifacts(staging), state, {**frozen.observed, "tables": bank.versions()})
+    made = stores.lineage.commit(artifacts(staging), state, {**frozen.observed, "tables": bank.versions()})
+    keep_turn_figures(stores, [*frozen.pending.episodes, *(each.episode for each in held_out)], made.revision)
+    return made
+
+
+def keep_turn_figures(stores: Stores, episodes: Sequence[Episode], revision: int) -> None:
+    """Keep what a page shows of the turns beyond their record; a run needs none of it."""
+    try:
+        write_turn_figures(stores.paths, revision, episodes)
+    except OSError as error:
+        stores.reporter.warn(f"seconds and scores of the turns are not kept: {error.strerror or error}")
 
 
 def artifacts(staging: Path) -> dict[str, Path]:

@@ -8,7 +8,7 @@ import typer
 
 from coevo.flows.cli.package import AddressOptions
 from coevo.flows.console import output
-from coevo.flows.console.options import TrustOption, WorkspaceOption, with_option_groups, workspace_at
+from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, with_option_groups, workspace_at
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
@@ -48,6 +48,7 @@ def gateway(
         bool, typer.Option("--train", help="Continue the run, which learns from the outcomes (rollout.gateway).")
     ] = False,
     trust: TrustOption = None,
+    as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> int:
     """Serve a policy and its bank to agents with a loop of their own, until interrupted.
@@ -64,6 +65,8 @@ def gateway(
     from coevo.tasks.gateway.gateway_session import SessionLimits
 
     workspace = workspace_at(directory)
+    if train and as_json:
+        raise CoevoError("--json is for a gateway without --train: `coevo log RUN --json` shows a run that learns")
     if train:
         confirm_run(workspace, what, workspace.existing(what).read_config(), trust)
     else:
@@ -74,8 +77,12 @@ def gateway(
     if train:
         return _train(workspace, what, settings)
     with gateway_of(what, settings, workspace, consent_by(trust)) as served:
-        output.line(f"Gateway of {served.name} at {served.url}/s/SESSION/v1; its token is in {served.token_file}")
-        output.line("Stop with Ctrl-C; sessions without an outcome are lost then.")
+        output.result(
+            as_json,
+            {"name": served.name, "url": served.url, "token_file": str(served.token_file)},
+            f"Gateway of {served.name} at {served.url}/s/SESSION/v1; its token is in {served.token_file}",
+            "Stop with Ctrl-C; sessions without an outcome are lost then.",
+        )
         served.wait()
     return 0
 

@@ -1,6 +1,7 @@
 """Lists of runs and of revisions: ``coevo runs`` and ``coevo log``."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import does_loop, read_record
 from coevo.records.intervals import Interval
 from coevo.tasks.cost import is_by_hand
+from coevo.utilities.errors import CoevoError
 
 SHOWN = ("run", "recipe", "status", "stage", "iteration", "success")
 PROCESS_COLUMNS = ("node", "role", "rank", "pid", "cpu", "memory")
@@ -52,6 +54,9 @@ def runs(as_json: JsonOption = False, directory: WorkspaceOption = None) -> None
 
 def log(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, and the last revision to show.")],
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE.png", help="Draw success by revision into this file.")
+    ] = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -72,6 +77,8 @@ def log(
             | {"tags": sorted(name for name, revision in tags.items() if revision == manifest.revision)}
             for manifest, size, commit in zip(opened.history, sizes, commits, strict=False)
         ]
+    if picture is not None:
+        _draw(opened.history, picture)
     if as_json:
         output.document(rows)
         return
@@ -81,6 +88,27 @@ def log(
     if process is not None:
         does = "is running:" if does_loop(read_record(opened.paths), process) else "is in use by"
         output.line(f"{opened.paths.name} {does} process {process}")
+
+
+def _draw(manifests: Sequence[Manifest], file: Path) -> None:
+    """Draw success by revision, one line per panel.
+
+    Raises:
+        CoevoError: the file is no picture by its name, or cannot be written.
+    """
+    from coevo.tasks.publish.mlflow.pictures import SUCCESS, curves
+
+    if file.suffix.lower() != ".png":
+        raise CoevoError(f"--picture: {file} does not end in .png: the picture is a PNG")
+    lines: dict[str, dict[int, float]] = {}
+    for manifest in manifests:
+        for name, value in manifest.metrics.items():
+            if name.startswith(SUCCESS):
+                lines.setdefault(name.removeprefix(SUCCESS), {})[manifest.revision] = value
+    try:
+        curves(dict(sorted(lines.items()))).savefig(file)
+    except OSError as error:
+        raise CoevoError(f"{file} cannot be written: {error.strerror or error}: choose another file") from error
 
 
 def _log_row(manifest: Manifest, commit: str, size: int | None, is_kept: bool) -> dict[str, Any]:

@@ -170,6 +170,7 @@ def serve(
     listen: AddressOptions,
     maximum: LimitOptions,
     trust: TrustOption = None,
+    as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> None:
     """Serve a revision or a registered version until interrupted.
@@ -191,7 +192,9 @@ def serve(
     address = Address(listen.host, listen.port, tuple(listen.allow_host or ()))
     limits = Limits(maximum.max_body, maximum.max_rows, maximum.max_text)
     with serving(what, address, limits, workspace, consent_by(trust)) as served:
-        output.line(f"Serving {served.name} at {served.url}/invocations and {served.url}/v1; stop with Ctrl-C")
+        rows, chats = f"{served.url}/invocations", f"{served.url}/v1"
+        said = f"Serving {served.name} at {rows} and {chats}; stop with Ctrl-C"
+        output.result(as_json, {"name": served.name, "invocations": rows, "v1": chats}, said)
         served.wait()
 
 

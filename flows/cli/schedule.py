@@ -162,7 +162,7 @@ def remove(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOp
     output.result(as_json, {"run": run, "deleted": True}, f"Deleted the schedule of {run}.")
 
 
-def worker(pool: PoolOption = "coevo", workspace: WorkspaceOption = None) -> int:
+def worker(pool: PoolOption = "coevo", as_json: JsonOption = False, workspace: WorkspaceOption = None) -> int:
     """Run scheduled sessions when they are due, until interrupted.
 
     Workers on several machines share a pool. A session whose worker dies is begun again by another worker of its pool.
@@ -172,7 +172,7 @@ def worker(pool: PoolOption = "coevo", workspace: WorkspaceOption = None) -> int
     """
     from coevo.flows.sessions.session_worker import work
 
-    return work(workspace_at(workspace), pool)
+    return work(workspace_at(workspace), pool, as_json)
 
 
 def _check_zone(timezone: str) -> None:

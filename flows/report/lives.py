@@ -25,12 +25,16 @@ class Life:
         gain: successes above those expected from the other episodes of the same revision and kind of task;
             episodes without such others do not count.
         variance: variance of the gain over tasks; episodes of a task are not independent, a hard one fails them all.
+        compared: number of its episodes that have such others.
+        expected: successes that these would have at the rate of their others.
     """
 
     entry: Entry
     uses: dict[int, tuple[int, int]] = field(default_factory=dict)
     gain: float = 0.0
     variance: float = 0.0
+    compared: int = 0
+    expected: float = 0.0
 
     @property
     def shown(self) -> int:
@@ -95,6 +99,8 @@ def _count(found: dict[str, Life], episodes: pa.Table) -> None:
             life.uses[revision] = (before[0] + int(shown[number]), before[1] + int(won[number]))
             life.gain += float(gain[number])
             life.variance += float(variance[number])
+            life.compared += int(shown[number]) if others[number] else 0
+            life.expected += float(shown[number] * rate[number])
 
 
 class _Tasks(NamedTuple):

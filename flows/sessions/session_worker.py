@@ -21,7 +21,7 @@ from websockets.exceptions import WebSocketException
 
 from coevo.flows.console.interrupt import at_once
 from coevo.flows.console.options import VARIABLE
-from coevo.flows.console.output import line
+from coevo.flows.console.output import line, result
 from coevo.flows.servers.daemon import recorded, settled
 from coevo.flows.servers.server_process import Server, ServerError
 from coevo.flows.servers.servers import use_prefect
@@ -64,8 +64,10 @@ ASK = 10.0
 """Seconds between two requests to the server."""
 
 
-def work(workspace: Workspace, pool: str) -> int:
+def work(workspace: Workspace, pool: str, as_json: bool = False) -> int:
     """Run a worker of a pool until interrupted, and return its exit code.
+
+    As JSON, standard output gets one document at the start; what sessions print goes to standard error.
 
     Raises:
         ServerError: the workspace's server is gone, and cannot be restarted at its address.
@@ -78,12 +80,17 @@ def work(workspace: Workspace, pool: str) -> int:
     prepare_server(workspace, pool)
     pages = f"Prefect is at {url.removesuffix('/api')}" if named else "`coevo ui` shows them"
     where = f"{workspace.root}{'' if pool == POOL else f', pool {pool}'}"
-    line(f"Running scheduled sessions of {where}. {pages}. Stop with Ctrl-C.")
-    for problem in faults(run_summaries(workspace)):
-        line(problem)
+    problems = faults(run_summaries(workspace))
+    result(
+        as_json,
+        {"workspace": str(workspace.root), "pool": pool, "prefect": url.removesuffix("/api"), "problems": problems},
+        f"Running scheduled sessions of {where}. {pages}. Stop with Ctrl-C.",
+        *problems,
+    )
     looker = Looker(workspace, url, restarts=not named)
-    with runner_storage() as variables:
-        return supervise(worker_of(pool), looker.look, variables={**variables, VARIABLE: str(workspace.root)})
+    with runner_storage() as storage:
+        variables = {**storage, VARIABLE: str(workspace.root)}
+        return supervise(worker_of(pool), looker.look, variables=variables, aside=as_json)
 
 
 def worker_of(pool: str) -> list[str]:
@@ -202,8 +209,11 @@ def supervise(
     look: Callable[[], None],
     grace: float = STOP_TIMEOUT_S,
     variables: Mapping[str, str] | None = None,
+    aside: bool = False,
 ) -> int:
     """Run a command, call ``look`` regularly, and forward interrupts to the command.
+
+    ``aside`` sends its standard output to standard error.
 
     On an interrupt, Prefect's worker waits for its session, which waits for the servers that it publishes to: this may
     take minutes. Processes left after ``grace`` seconds are therefore killed. If ``look`` raises, no server is left and
@@ -213,7 +223,11 @@ def supervise(
         ServerError: raised by ``look``.
     """
     child = subprocess.Popen(
-        command, env={**os.environ, **SETTINGS, **(variables or {})}, process_group=0, stdin=subprocess.PIPE
+        command,
+        env={**os.environ, **SETTINGS, **(variables or {})},
+        process_group=0,
+        stdin=subprocess.PIPE,
+        stdout=2 if aside else None,
     )
     family = {psutil.Process(child.pid)}
     with at_once(lambda: _end(family | _below(child.pid), time.monotonic())):

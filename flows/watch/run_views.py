@@ -1,6 +1,7 @@
 """Values of the template of each page of a run. Figures are those of the readers that commands use."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,13 @@ from coevo.flows.watch.watched_run import WatchedRun
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import earlier
 from coevo.lineage.status import waits
+from coevo.memory.bank.bank import BankView
 from coevo.records.entry import Entry
 from coevo.records.failure_reasons import LessonUse
+from coevo.tasks.bank_alone.bank_reader import SIMILAR as LEAST_SIMILARITY
+from coevo.tasks.bank_alone.bank_reader import contradict, gains_of
 from coevo.tasks.publish.alarms import alarms
+from coevo.tasks.publish.turn_figures import TurnFigures, read_turn_figures
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
@@ -28,6 +33,8 @@ HELD_OUT = "held-out"
 """Episodes of panels, in an address."""
 SIMILAR = 5
 """Most similar entries on a card."""
+MAX_ALIKE = 20
+"""Most similar entries that are looked at for a contradiction."""
 MAX_GROUPS = 60
 """Most tasks of a page of episodes."""
 HEALTH = (
@@ -49,7 +56,11 @@ UPDATE = (
     ("advantage, greatest", "policy/advantage/max"), ("tokens", "policy/update/tokens"),
 )  # fmt: skip
 """Figures of an update: name on the page, metric."""
+UNMEASURED: PageValues = {"seconds": None, "lesson_scores": ()}
+"""Figures of a turn of which none were kept."""
 SUCCESS = "agent/success/"
+HISTOGRAM = "policy/advantage_histogram/from_"
+"""Metrics with the number of episodes whose advantage lies in a bin, by its lower edge."""
 
 
 def overview(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValues:
@@ -69,6 +80,7 @@ def overview(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValu
         "best": reader.best(),
         "alarms": alarms(manifest, earlier(reader.manifest, manifest)),
         "update": _named(UPDATE, manifest, before),
+        "advantages": _advantages(manifest),
         "health": _named(HEALTH, manifest, before),
         "expenses": [asdict(each) for each in reader.expenses()],
         "settings": run.settings(manifest),
@@ -76,6 +88,18 @@ def overview(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValu
         "faults": reader.faults(),
         "series": SERIES,
     }
+
+
+def _advantages(manifest: Manifest) -> list[IndexRow]:
+    """Bins of the distribution of advantages, the lowest first."""
+    names = (name for name in manifest.metrics if name.startswith(HISTOGRAM))
+    edges = {name: name.removeprefix(HISTOGRAM) for name in names}
+    rows = [
+        {"from": float(edge), "episodes": int(manifest.metrics[name])}
+        for name, edge in edges.items()
+        if re.fullmatch(r"-?\d{1,3}\.\d", edge, re.ASCII)
+    ]
+    return sorted(rows, key=lambda row: row["from"])
 
 
 def _named(names: Iterable[tuple[str, str]], manifest: Manifest, before: Manifest | None) -> list[IndexRow]:
@@ -129,9 +153,8 @@ def lesson(run: WatchedRun, reader: IndexReader, query: PageQuery, name: str) ->
         raise CoevoError(f"entry {name!r} is not in the bank of {run.name}, nor was it")
     known = [span for span in spans if span["since"] <= reader.revision] or spans[:1]
     now, active = known[-1], known[-1]["until"] is None or known[-1]["until"] > reader.revision
-    fields = {field: now[field] for field in Entry.__dataclass_fields__}
-    entry = Entry(**fields | {"sources": tuple(now["sources"])})
-    life = reader.entries.life(entry)
+    entry = _entry(now)
+    life, alike = reader.entries.life(entry), reader.entries.similar(now, MAX_ALIKE)
     made = reader.manifest(min(entry.created, reader.last))
     page = {
         "entry": now,
@@ -140,8 +163,10 @@ def lesson(run: WatchedRun, reader: IndexReader, query: PageQuery, name: str) ->
         "spans": spans,
         "life": life,
         "gain": life.interval,
+        "others": life.expected / life.compared if life.compared else None,
         "uses": reader.entries.uses(name),
-        "similar": reader.entries.similar(now, SIMILAR),
+        "similar": alike[:SIMILAR],
+        "contradicting": [],
         "sources": [(source, reader.episodes.source(source)) for source in entry.sources],
         "writer": (made.state["config"]["bank"] or {}).get("writer", {}).get("type", ""),
         "verdicts": [],
@@ -151,7 +176,7 @@ def lesson(run: WatchedRun, reader: IndexReader, query: PageQuery, name: str) ->
         "missing": "",
     }
     try:
-        page |= _judged(run, reader, name)
+        page |= _judged(run, reader, entry, alike)
         decode = run.decoder()
         for each in run.answers(made, entry.sources):
             drawn = each.reply.drawn
@@ -161,14 +186,38 @@ def lesson(run: WatchedRun, reader: IndexReader, query: PageQuery, name: str) ->
     return page
 
 
-def _judged(run: WatchedRun, reader: IndexReader, name: str) -> PageValues:
-    judged, left_out, rulings = run.bank(reader.manifest()).about(name)
+def _entry(row: IndexRow) -> Entry:
+    fields = {field: row[field] for field in Entry.__dataclass_fields__}
+    return Entry(**fields | {"sources": tuple(row["sources"])})
+
+
+def _judged(run: WatchedRun, reader: IndexReader, entry: Entry, alike: Sequence[tuple[float, IndexRow]]) -> PageValues:
+    bank = run.bank(reader.manifest())
+    judged, left_out, rulings = bank.about(entry.id)
     history = {each.verdict.revision: reader.manifest(each.verdict.revision) for each in judged}
     return {
         "verdicts": [verdict_row(each, history) for each in judged],
         "credits": [credit_row(each) for each in left_out],
         "rulings": [ruling_row(each) for each in rulings],
+        "contradicting": _contradicting(bank, entry, gains_of([*judged, *left_out]), alike),
     }
+
+
+def _contradicting(
+    bank: BankView, entry: Entry, gain: Mapping[str, float], alike: Sequence[tuple[float, IndexRow]]
+) -> list[IndexRow]:
+    """Similar entries whose gain by replay has the other sign, with both gains, as the health report has them."""
+    if entry.id not in gain:
+        return []
+    found = list[IndexRow]()
+    for score, row in alike:
+        if score < LEAST_SIMILARITY or row["condition"] != entry.condition:
+            continue
+        judged, left_out, _ = bank.about(row["id"])
+        gains = {**gain, **gains_of([*judged, *left_out])}
+        if contradict(entry, _entry(row), gains):
+            found.append({**row, "similarity": score, "gain": gains[row["id"]], "own": gains[entry.id]})
+    return found
 
 
 def episodes(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValues:
@@ -212,7 +261,17 @@ def group(run: WatchedRun, reader: IndexReader, query: PageQuery, task: str) -> 
         ids = {row["id"] for row in rows if (row["panel"] == TRAINING) == training}
         if ids:
             stored |= run.episodes(manifest, training, ids)
-    return {"rows": [(row, turn_rows(stored[row["id"]][0])) for row in rows], "task": rows[0]}
+    shown = [(row, turn_rows(stored[row["id"]][0])) for row in rows]
+    read = [any(turn["lessons"] for turn in turns) for _, turns in shown]
+    sides = [
+        (title, [each for each, reads in zip(shown, read, strict=True) if reads == which])
+        for title, which in (("with lessons in the prompt", True), ("without", False))
+    ]
+    return {"sides": [(title, side, _share(side)) for title, side in sides if side], "task": rows[0]}
+
+
+def _share(side: Sequence[tuple[IndexRow, Sequence[IndexRow]]]) -> str:
+    return f"{sum(row['success'] for row, _ in side)} of {len(side)} solved"
 
 
 def episode(run: WatchedRun, reader: IndexReader, query: PageQuery, kind: str, position: int) -> PageValues:
@@ -226,14 +285,24 @@ def episode(run: WatchedRun, reader: IndexReader, query: PageQuery, kind: str, p
     decode = run.decoder()
     texts = reader.entries.texts(sorted({entry for turn in played.turns for entry in turn.retrieved}), training)
     turns = [
-        told | {"prompt": decode(turn.prompt_ids), "finished": turn.completion.finished}
+        told | {"prompt": decode(turn.prompt_ids), "finished": turn.completion.finished} | UNMEASURED
         for told, turn in zip(turn_rows(played), played.turns, strict=True)
     ]
+    figures = read_turn_figures(run.paths, row["revision"], row["id"])
+    spent = [each.seconds for each in figures if each.seconds is not None]
+    if len(figures) == len(turns):
+        turns = [turn | _figures(turn, known) for turn, known in zip(turns, figures, strict=True)]
     tokens = sum(turn["prompt_tokens"] + turn["answer_tokens"] for turn in turns)
     return {
         "row": row, "episode": played, "panel": panel, "reason": reason, "use": use, "turns": turns, "texts": texts,
-        "tokens": tokens, "kind": kind,
+        "tokens": tokens, "kind": kind, "seconds": sum(spent) if len(spent) == len(turns) else None,
     }  # fmt: skip
+
+
+def _figures(turn: PageValues, known: TurnFigures) -> PageValues:
+    """Seconds of a turn, and the score of each lesson in its prompt."""
+    matched = len(known.scores) == len(turn["lessons"])
+    return {"seconds": known.seconds, "lesson_scores": known.scores if matched else ()}
 
 
 def approval(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValues:

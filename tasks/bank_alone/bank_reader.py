@@ -6,6 +6,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from coevo.memory.bank.bank import BankView
+from coevo.memory.bank.change import Judged
 from coevo.memory.exchange.exchange import write_entries
 from coevo.memory.retrieval.index import Hit
 from coevo.memory.similarity import SimilarityIndex
@@ -57,8 +58,7 @@ def bank_health(entries: Iterable[Entry], stats: Mapping[str, Stats], gains: Map
     active = sorted(entries, key=attrgetter("id"))
     contradictions, duplicates = [], []
     for one, other, alike in _similar(active):
-        opposed = gains.get(one.id, 0.0) * gains.get(other.id, 0.0) < 0
-        if opposed and wording(one.condition) == wording(other.condition):
+        if contradict(one, other, gains):
             contradictions.append((one.id, other.id, alike))
         elif alike >= DUPLICATE:
             duplicates.append((one.id, other.id, alike))
@@ -69,8 +69,19 @@ def bank_health(entries: Iterable[Entry], stats: Mapping[str, Stats], gains: Map
 
 def measured_gains(view: BankView) -> dict[str, float]:
     """Latest measured gain of each lesson that was replayed by itself, by its id; positive where it helped."""
-    judged = sorted((each.verdict for each in [*view.judged(), *view.left_out()]), key=attrgetter("revision"))
+    return gains_of([*view.judged(), *view.left_out()])
+
+
+def gains_of(measurements: Iterable[Judged]) -> dict[str, float]:
+    """Latest gain of each lesson that one of these measurements replayed by itself, by its id."""
+    judged = sorted((each.verdict for each in measurements), key=attrgetter("revision"))
     return {verdict.candidates[0]: verdict.difference for verdict in judged if _alone(verdict)}
+
+
+def contradict(one: Entry, other: Entry, gains: Mapping[str, float]) -> bool:
+    """True if two similar entries of one condition have measured gains of opposite sign."""
+    opposed = gains.get(one.id, 0.0) * gains.get(other.id, 0.0) < 0
+    return opposed and wording(one.condition) == wording(other.condition)
 
 
 def _alone(verdict: Verdict) -> bool:

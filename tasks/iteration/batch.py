@@ -28,7 +28,15 @@ from coevo.records.task import Task
 from coevo.tasks.iteration.paired_replay import in_force
 from coevo.tasks.pending_revision import PlayedBatch, Position
 from coevo.tasks.play.play import Attempt
-from coevo.tasks.play.retrieve import NOTHING, Experience, Retrieved, assign_clusters, link_answers, sees
+from coevo.tasks.play.retrieve import (
+    NOTHING,
+    Experience,
+    Retrieved,
+    assign_clusters,
+    link_answers,
+    sees,
+    with_lesson_scores,
+)
 from coevo.tasks.play.treatment_groups import TaskBatch, TreatmentGroups
 from coevo.tasks.play.vectorised_environments import RolloutPlan
 from coevo.tasks.session import Session
@@ -80,7 +88,8 @@ def measured(session: Session, episodes: list[Episode], seen: Experience) -> Pla
     if bank is not None:
         group, size = session.config.rollout.group_size, session.parts.worker.context.size
         metrics |= retrieval_metrics(bank.retrieval, seen, episodes, group, size)
-    return PlayedBatch(episodes, metrics | _cut_observations(session, episodes), rates)
+    scored = with_lesson_scores(episodes, seen)
+    return PlayedBatch(scored, metrics | _cut_observations(session, episodes), rates)
 
 
 def _cut_observations(session: Session, episodes: Sequence[Episode]) -> dict[str, float]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from threading import Event, Lock
+from time import perf_counter
 from typing import TypeVar
 
 from coevo.envs.base import NO_GUIDE, Environment, Guide, Step
@@ -139,7 +140,12 @@ class Running:
         return Moment(task.instruction, lessons, history, seen, guide.text, guide.tools, played, guide.answer)
 
     def advance(
-        self, prompt: tuple[int, ...], completion: Completion, answer: Answer, step: Step[object] | EpisodeFailure
+        self,
+        prompt: tuple[int, ...],
+        completion: Completion,
+        answer: Answer,
+        step: Step[object] | EpisodeFailure,
+        seconds: float | None = None,
     ) -> None:
         """Append a turn: its prompt, the policy's answer, and the environment's step; a failed step adds no turn."""
         if isinstance(step, EpisodeFailure):
@@ -157,6 +163,7 @@ class Running:
             version=self.attempt.version,
             fault=answer.fault,
             scores=step.scores,
+            seconds=seconds,
         )
         self.turns.append(turn)
         self.state, self.observation, self.last = step.state, step.observation, step
@@ -331,6 +338,7 @@ class RolloutWorker(Playing):
     def _answer(self, prompted: Sequence[tuple[Running, Moment, tuple[int, ...]]]) -> None:
         if not prompted:
             return
+        began = perf_counter()
         running, moments, prompts = zip(*prompted, strict=True)
         completions = self.engine.generate(
             [
@@ -340,8 +348,9 @@ class RolloutWorker(Playing):
         )
         answers = list(map(self.context.read, completions, moments))
         steps = self.step(running, [answer.action for answer in answers])
+        spent = perf_counter() - began
         for live, prompt, completion, answer, step in zip(running, prompts, completions, answers, steps, strict=True):
-            live.advance(prompt, completion, answer, step)
+            live.advance(prompt, completion, answer, step, spent)
 
     def _group(self, live: Running) -> str:
         """Name of the prompt's group; if lessons lead the prompt, a turn's own lessons are part of the shared start."""

@@ -14,7 +14,7 @@ from coevo.memory.exchange.parquet_files import Readable
 from coevo.memory.retrieval.index import Hit, Index
 from coevo.records.draws import Key, extend, generator
 from coevo.records.entry import Entry
-from coevo.records.episode import Episode
+from coevo.records.episode import Episode, Turn
 from coevo.records.task import About, Task, key_by, name_of
 from coevo.utilities.errors import nearest
 
@@ -83,6 +83,15 @@ class Retrieved:
             return ()
         return self._ask("step", step_query(task, observation, self.index.config), self.index.key(task))
 
+    def scores(self, task: About, observation: str) -> dict[str, float]:
+        """Score of each entry that was found for a turn, by its id; that of the instruction where both found it."""
+        pool, config = self.index.key(task), self.index.config
+        hits = [
+            *self.answers["step"].get((pool, step_query(task, observation, config)), ()),
+            *self.answers["task"].get((pool, task.instruction), ()),
+        ]
+        return {hit.entry.id: hit.score for hit in hits}
+
     def tally(self) -> dict[str, int]:
         """Counts of the scorer since the creation of this object."""
         return {what: count - self._tally.get(what, 0) for what, count in self.index.tally.items()}
@@ -114,6 +123,18 @@ class Best:
     def of_step(self, task: About, observation: str) -> Entries:
         """The best entry for one turn, if any."""
         return self._seen.of_step(task, observation)[:1]
+
+
+def with_lesson_scores(episodes: Iterable[Episode], seen: Experience) -> list[Episode]:
+    """The episodes, with the scores of the entries in their prompts; those that another source gave have none."""
+    if not isinstance(seen, Retrieved):
+        return list(episodes)
+
+    def scored(episode: Episode, turn: Turn) -> Turn:
+        found = seen.scores(episode.task, turn.observation) if turn.retrieved else {}
+        return replace(turn, lesson_scores=tuple(found.get(name) for name in turn.retrieved))
+
+    return [replace(each, turns=tuple(scored(each, turn) for turn in each.turns)) for each in episodes]
 
 
 def step_query(task: About, observation: str, config: AnyRetrievalConfig) -> str:

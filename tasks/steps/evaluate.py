@@ -35,7 +35,7 @@ from coevo.tasks.iteration.retrieval_quality import retrieval_quality
 from coevo.tasks.pending_revision import HeldOutEpisode, PanelOutcomes, Result, cost, under
 from coevo.tasks.play.discovery_at_k import DiscoveryAgent, discover
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics, outcome_metrics, report_losses
-from coevo.tasks.play.retrieve import NOTHING, Best, Experience, at_random, recall
+from coevo.tasks.play.retrieve import NOTHING, Best, Experience, at_random, recall, with_lesson_scores
 from coevo.tasks.play.turns import turn_by_turn
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
@@ -88,7 +88,7 @@ def kept_episodes(
         use = lesson_use(episode, needed, index, seen, reworded)
         return HeldOutEpisode(panel, episode, reason, use)
 
-    return tuple(map(kept, fitting))
+    return tuple(map(kept, with_lesson_scores(fitting, seen)))
 
 
 def discovery_metrics(session: Session, panel: Panel, seen: Experience, first: list[Episode]) -> dict[str, float]:

@@ -22,10 +22,13 @@ def call(line, folder, workspace):
     """Output of a command of the page, for the run of the test."""
     program, *words = shlex.split(line.replace("homerules-coevo-rl-1", RUN))
     if program == "coevo":
-        words, target = words[: words.index(">")], folder / words[-1]
-        done = coevo(*words, workspace=workspace)
+        target = folder / words[-1]
         target.parent.mkdir(exist_ok=True)
-        target.write_text(done.stdout)
+        if words[-2] == ">":
+            done = coevo(*words[:-2], workspace=workspace)
+            target.write_text(done.stdout)
+        else:
+            done = coevo(*words[:-1], target, workspace=workspace)
     else:
         assert program == "dvc"
         environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
@@ -44,13 +47,16 @@ def test_each_command_answers_and_leaves_the_repository_as_it_was(tmp_path):
     found = coevo("fsck", RUN, "--json", workspace=tmp_path)
     enter, *lines = COMMANDS
     assert enter == "cd workspace/runs/homerules-coevo-rl-1/lineage"
-    shown, diff, _, plot = [call(line, folder, tmp_path) for line in lines]
+    shown, diff, _, plot, _, _ = [call(line, folder, tmp_path) for line in lines]
     manifests = history(tmp_path, RUN)
     name, last = f"agent/success/{small_run.PANEL}", manifests[-1].state["metrics"]
     assert json.loads(shown)[""]["data"]["manifest.json"]["data"]["state"]["metrics"][name] == last[name]
     assert json.loads(diff)["manifest.json"][f"state.metrics.{name}"]["new"] == last[name]
     values = json.loads(plot)["data"]["values"]
     assert [row["held_out"] for row in values] == [each.state["metrics"].get(name) for each in manifests]
+    page = (folder / ".dvc" / "tmp" / "plots" / "index.html").read_text(encoding="utf-8")
+    assert "<img" in page
+    assert not re.search(r"https?://|<script", page)
     status = ["git", "status", "--porcelain"]
     assert subprocess.run(status, cwd=folder, capture_output=True, text=True, check=True).stdout == ""
     after = coevo("fsck", RUN, "--json", workspace=tmp_path)

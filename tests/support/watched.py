@@ -35,7 +35,7 @@ class DrawnRun:
         self.config = load_recipe(small_run.RECIPE, [])
         self.paths = self.workspace.create(name, self.config)
         self.bank = Bank(self.paths.bank)
-        self.revision = 0
+        self.revision, self.metrics = 0, {}
         self.commit(BankChange())
 
     def step(self):
@@ -86,7 +86,7 @@ class DrawnRun:
             "tables": self.bank.hashes(),
             "panels": {},
             "outcomes": {},
-            "metrics": metrics,
+            "metrics": metrics | self.metrics,
         }
         staged = self.paths.staging / "episodes"
         staged.mkdir(parents=True)
@@ -115,21 +115,37 @@ HOSTILE = (
 )
 """Texts that would act on a page that does not keep them from it."""
 HOSTILE_TEXT = " ".join(HOSTILE)
+FRESH_TEXT = " ".join(
+    (
+        "${7*191} #{7*191} <%= 7*191 %> {{''.__class__.__mro__}} {%include '/etc/passwd'%} {# hidden #} [[7*191]]",
+        f'<svg><animate onbegin="{OWNED}" attributeName=x><foreignObject><body onload="{OWNED}"></svg>',
+        f"<svg><use href='data:image/svg+xml,<svg id=x xmlns=http://www.w3.org/2000/svg><script>{OWNED}</script>'/></svg>",
+        f'<math><mtext><table><mglyph><style><img src onerror="{OWNED}"></style></mglyph></table></mtext></math>',
+        "<style>@import url(http://example.org/a.css); a { background: url(data:text/css,x) }</style><link rel=x>",
+        f"<a href='data:text/html,<script>{OWNED}</script>'>x</a><a href='vbscript:x'>y</a><meta http-equiv=refresh>",
+        f'<details open ontoggle="{OWNED}"><input autofocus onfocus="{OWNED}"><object data=\'data:text/html,x\'>',
+        "\u0085\u009b31m\u0090\u009f \u2028line\u2029paragraph \ufeffmark \u061c\u200e\u200f \u2067\u202dturned\u202e",
+        "\U000e0041\U000e0042 \u00ad\u034f\ufff9\ufffa --> ]]> */ <!-- <![CDATA[ \u2066 \ud7ff \U0010ffff",
+        "</title></textarea></pre></noscript></template></body></html><plaintext>",
+    )
+)
+"""More of them: of templates, SVG and MathML, styles, addresses with data, C1 and other controls, ends of elements."""
+LONG_TEXT = "\u202e" + "w" * 100_000
 
 
-def hostile_run(root):
-    """A run whose lessons, tasks, prompts and answers hold these texts wherever text can stand."""
+def hostile_run(root, text=HOSTILE_TEXT):
+    """A run whose lessons, tasks, prompts and answers hold a text wherever text can stand."""
     run = DrawnRun(root, 0, "hostile")
-    lesson = small_run.entry(HOSTILE_TEXT, HOSTILE_TEXT, HOSTILE_TEXT)
-    lesson = replace(lesson, keywords=HOSTILE_TEXT, scope=HOSTILE_TEXT, id=entry_id(HOSTILE_TEXT, HOSTILE_TEXT))
-    task = Task("homerules", HOSTILE_TEXT, HOSTILE_TEXT, HOSTILE_TEXT, "train", {"n": 1})
-    completion = Completion((5, 6), (-0.1, -0.2), HOSTILE_TEXT, True)
-    turn = Turn(HOSTILE_TEXT, (1, 2), completion, HOSTILE_TEXT, HOSTILE_TEXT, 0.0, False, (lesson.id,))
-    turn = replace(turn, scores=((HOSTILE_TEXT, 0.5),))
+    lesson = small_run.entry(text, text, text)
+    lesson = replace(lesson, keywords=text, scope=text, id=entry_id(text, text))
+    task = Task("homerules", text, text, text, "train", {"n": 1})
+    completion = Completion((5, 6), (-0.1, -0.2), text, True)
+    turn = Turn(text, (1, 2), completion, text, text, 0.0, False, (lesson.id,))
+    turn = replace(turn, scores=((text, 0.5),))
     names = [Episode.name(1, "rollout-0", task, replica) for replica in range(2)]
-    lesson = replace(lesson, sources=(names[0], HOSTILE_TEXT))
+    lesson = replace(lesson, sources=(names[0], text))
     played = [Episode(name, task, 1, number, (turn,), False, False) for number, name in enumerate(names)]
-    played[1] = replace(played[1], lost=f"timeout: {HOSTILE_TEXT}")
+    played[1] = replace(played[1], lost=f"timeout: {text}")
     run.commit(BankChange(entries=(lesson,), judged=(small_run.judged(1, (lesson,), (1.0, 0.0, 1.0)),)), played)
     return run, lesson, task
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from coevo.flows.console import output
+from coevo.flows.console.options import JsonOption
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.extras import lacks
 from coevo.utilities.processes import LOOPBACK
@@ -24,6 +25,7 @@ def serve(
     ] = None,
     retrieval: Annotated[str, typer.Option(help="tfidf, bm25, embedding or tfidf+embedding.")] = "tfidf",
     k: Annotated[int, typer.Option(min=0, max=1000, help="Lessons that a query returns.")] = 8,
+    as_json: JsonOption = False,
 ) -> None:
     """Serve a bank that stands alone, over HTTP and MCP, until Ctrl-C.
 
@@ -48,8 +50,13 @@ def serve(
         app = bank_app(service, BankTokens(directory), hosts_of(host, allow_host or []))
         quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False, "lifespan": "on"}
         config = uvicorn.Config(app, http="h11", ws="none", limit_concurrency=CONNECTIONS, **quiet)
-        output.line(f"Bank {directory}: {url_of(host, listener.getsockname()[1])}, with MCP at /mcp")
-        output.line(f"Tokens: coevo bank token {directory}; Ctrl-C stops the server.")
+        url = url_of(host, listener.getsockname()[1])
+        output.result(
+            as_json,
+            {"bank": str(directory), "url": url, "mcp": f"{url}/mcp"},
+            f"Bank {directory}: {url}, with MCP at /mcp",
+            f"Tokens: coevo bank token {directory}; Ctrl-C stops the server.",
+        )
         uvicorn.Server(config).run(sockets=[listener])
 
 
@@ -61,6 +68,7 @@ def token(
     renew: Annotated[
         bool, typer.Option("--renew", help="Make all earlier tokens of the bank invalid, at once.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Print a token for the server of a bank.
 
@@ -79,4 +87,6 @@ def token(
     if renew:
         tokens.renew()
     names = {"user": user, "agent": agent, "task": task}
-    output.line(tokens.token({name: value for name, value in names.items() if value is not None}))
+    opens = {name: value for name, value in names.items() if value is not None}
+    made = tokens.token(opens)
+    output.result(as_json, {"bank": str(directory), "token": made, "opens": opens}, made)

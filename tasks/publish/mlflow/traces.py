@@ -2,8 +2,8 @@
 
 Held-out episodes have their panel as the tag ``coevo.evaluation_set``, others ``training``. Each trace is assessed by
 ``success``, and by ``reason`` where it failed. Ids derive from the episode, so a trace published again is the same one.
-Turns are played in batches, and nothing measures one by itself: spans have an order, a nanosecond apart, and no
-duration. The seconds of the whole batch, which are measured, are a tag.
+Turns are played in batches, and what is published again has no seconds of a turn: spans have an order, a nanosecond
+apart, and no duration. The seconds of the whole batch, which are measured, are a tag.
 """
 
 import hashlib

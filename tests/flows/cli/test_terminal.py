@@ -5,9 +5,13 @@ import os
 import pty
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.cells import cell_len
 from support.small_run import MUG
 
@@ -62,6 +66,7 @@ TABLES = (
     "runs", "log first", "episodes first --failed", "compare first other", "compare other homerules-coevo-rl",
     "bank show first", "bank log first", f"bank why first {MUG.id}", "bank diff first@0 first", "bank rejects first",
     "approve --list", "recipes", "recipes --papers", "methods", "envs", "fsck first",
+    "status first", "ablate --list", "bank search first mug", "doctor",
 )  # fmt: skip
 """Commands that print tables; the dry run prints sentences, which a terminal wraps."""
 
@@ -76,6 +81,27 @@ def test_every_table_fits_80_columns(command, coevo, monkeypatch):
     too_wide = [line for line in told.out.splitlines() if cell_len(line.rstrip()) > 80 and "  " in line.strip()]
     assert told.out
     assert too_wide == []
+
+
+CELLS = st.one_of(st.none(), st.booleans(), st.integers(-(10**12), 10**12), st.floats(), st.text(st.characters(
+    codec="latin-1", exclude_categories=("C",)), max_size=200))  # fmt: skip
+LISTED = st.integers(1, 14).flatmap(lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), max_size=4))
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=LISTED)
+def test_any_table_fits_80_columns(rows):
+    names = [f"column_{number}" for number in range(len(rows[0]) if rows else 1)]
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as said:
+        patch.setattr(output, "PIPED_WIDTH", 80)
+        output.table([dict(zip(names, row, strict=True)) for row in rows], names)
+    assert [line for line in said.getvalue().splitlines() if cell_len(line.rstrip()) > 80] == []
+
+
+def test_each_table_of_a_command_is_printed_in_that_way():
+    for path in sorted((ROOT / "flows").rglob("*.py")):
+        if path.relative_to(ROOT).as_posix() != "flows/console/output.py":
+            assert "rich.table" not in path.read_text(encoding="utf-8"), path
 
 
 def _read(descriptor):

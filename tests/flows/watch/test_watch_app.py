@@ -12,7 +12,17 @@ from starlette.testclient import TestClient
 from support import asking, small_run
 from support.html_page import parsed
 from support.scheduled import wait_for
-from support.watched import HOSTILE_TEXT, OWNED, TOKEN, DrawnRun, hostile_run, indexed, served
+from support.watched import (
+    FRESH_TEXT,
+    HOSTILE_TEXT,
+    LONG_TEXT,
+    OWNED,
+    TOKEN,
+    DrawnRun,
+    hostile_run,
+    indexed,
+    served,
+)
 
 from coevo.flows.history.revision_reference import reading
 from coevo.flows.history.success import held_out_success, training_success
@@ -101,8 +111,8 @@ def test_an_empty_answer_of_a_view_says_what_is_there_instead(first):
         assert asked.get(path).status_code == 404, path
 
 
-def every_page(run, lesson, task):
-    name, entry, kind = run.paths.name, quote(lesson.id, safe=""), quote(HOSTILE_TEXT, safe="")
+def every_page(run, lesson, task, text=HOSTILE_TEXT):
+    name, entry, kind = run.paths.name, quote(lesson.id, safe=""), quote(text[:4000], safe="")
     yield from ("/runs", f"/runs/{name}", f"/runs/{name}?rev=0", f"/runs/{name}/revisions")
     yield from (f"/runs/{name}/bank?from=0", f"/runs/{name}/bank?q={kind}&scope={kind}")
     yield from (f"/runs/{name}/lessons/{entry}", f"/runs/{name}/lessons/{kind}", f"/runs/{name}/approval")
@@ -111,21 +121,30 @@ def every_page(run, lesson, task):
     yield from (f"/runs/{kind[:50]}", f"/runs/{name}/bank?rev={kind}")
 
 
-def test_hostile_text_is_inert_on_every_page(tmp_path):
-    run, lesson, task = hostile_run(tmp_path)
+ACTING = re.compile(
+    r"[\u202a-\u202e\u2066-\u2069\u200b\u2028\u2029\u061c\u200e\u200f\ufeff\u00ad\ufff9-\ufffb\U000e0000-\U000e007f"
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+
+
+@pytest.mark.parametrize("hostile", [HOSTILE_TEXT, FRESH_TEXT, LONG_TEXT], ids=["known", "fresh", "long"])
+def test_hostile_text_is_inert_on_every_page(tmp_path, hostile):
+    run, lesson, task = hostile_run(tmp_path, hostile)
     indexed(run.paths)
     asked, seen = client(run.workspace), 0
-    for path in every_page(run, lesson, task):
+    for path in every_page(run, lesson, task, hostile):
         answer = asked.get(path)
         assert answer.headers["content-security-policy"] == POLICY, path
         assert answer.headers["x-content-type-options"] == "nosniff"
         text = answer.text
-        assert not re.search(r"[\u202a-\u202e\u2066-\u2069\u200b\x00-\x08\x0b-\x1f\x7f]", text), path
+        assert not ACTING.search(text), path
+        assert len(text) < 1_000_000, path
         elements = list(parsed(text).all())  # every element is closed, so that no text has opened one
-        assert {each.tag for each in elements} & {"iframe", "svg", "img", "style", "base", "object"} == set()
+        forbidden = {"iframe", "svg", "img", "style", "base", "object", "math", "plaintext", "textarea", "template"}
+        assert {each.tag for each in elements} & forbidden == set()
         for each in elements:
             assert not any(name.startswith("on") or name == "style" for name in each.attributes), path
-            assert not (each.attributes.get("href") or "").startswith("javascript"), path
+            assert not re.match(r"\s*(javascript|data|vbscript):", each.attributes.get("href") or ""), path
             assert each.tag != "script" or (each.attributes["src"] and not each.children)
         assert "1337" not in text
         seen += "⟨U+202E⟩" in text

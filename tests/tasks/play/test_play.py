@@ -43,6 +43,10 @@ def test_company_and_order_change_nothing(played):
             assert (alone.success, alone.truncated) == (episode.success, episode.truncated)
 
 
+def test_each_turn_is_timed(played):
+    assert all(turn.seconds > 0 for episode in played for turn in episode.turns)
+
+
 def test_replicas_differ(played):
     first, second = ([turn.completion.token_ids for turn in episode.turns] for episode in played[:2])
     assert first != second

@@ -10,7 +10,7 @@ from coevo.configs.bank.retrieval_config import Bm25Config, ClusterRetrievalConf
 from coevo.memory.retrieval.index import Index
 from coevo.records.draws import key
 from coevo.tasks.iteration.batch import retrieval_metrics, retrieval_rates
-from coevo.tasks.play.retrieve import NOTHING, Given, Lacking, Retrieved, is_shown, recall, sees
+from coevo.tasks.play.retrieve import NOTHING, Given, Lacking, Retrieved, is_shown, recall, sees, with_lesson_scores
 
 MUG, FORK, TASK = (entry(text, scope="s") for text in ("mug in safe", "fork in chest", "do 1"))
 ASKED = task(1)
@@ -53,6 +53,26 @@ def test_nothing_and_what_is_given():
     assert NOTHING.of_task(ASKED) == NOTHING.of_step(ASKED, "a mug") == ()
     given = Given({ASKED.id: (MUG,)})
     assert (given.of_task(ASKED), given.of_step(ASKED, "x"), given.of_task(task(2))) == ((MUG,), (), ())
+
+
+@pytest.mark.parametrize("per", ["task", "step", "both"])
+def test_lessons_of_a_turn_have_the_scores_of_their_search(per):
+    it = seen(TfidfConfig(per=per))
+    found = [*it.of_task(ASKED), *it.of_step(ASKED, "a mug")]
+    played = [
+        replace(
+            episode(1),
+            task=ASKED,
+            turns=(turn(observation="a mug", retrieved=tuple(each.id for each in (*found, FORK))),),
+        )
+    ]
+    (scored,) = with_lesson_scores(played, it)
+    hits = [hit for query in ("do 1", "a mug") for hit in it.index.search(query, ASKED.scope)]
+    wanted = {hit.entry.id: hit.score for hit in hits if hit.entry in found}
+    assert dict(zip(scored.turns[0].retrieved, scored.turns[0].lesson_scores, strict=True)) == {
+        **wanted, FORK.id: None
+    }  # fmt: skip
+    assert with_lesson_scores(played, NOTHING) == played == [scored]
 
 
 @pytest.mark.parametrize(("iterations", "entries", "shown"), [(4, 11, False), (5, 10, False), (5, 11, True)])
