@@ -11,8 +11,8 @@ import pytest
 from support.completions import completions, said
 from support.writer_models import question
 
-from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
 from coevo.configs import proxies
+from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
 from coevo.configs.proxies import check_proxies, is_here, reach, reach_directly
 from coevo.models.writer_models.connection import check_address
 from coevo.models.writer_models.endpoint_writer_model import EndpointWriterModel
@@ -125,7 +125,9 @@ def test_names_and_addresses_of_this_machine_and_of_others():
 def test_the_file_of_hosts_names_this_machine(tmp_path, monkeypatch):
     listed = "127.0.0.1 localhost.localdomain box\t# spare\n::1 IP6-localhost ip6-loopback\n127.0.1.1 box.lan.\n"
     monkeypatch.setattr(proxies, "HOSTS", tmp_path / "hosts")
-    (tmp_path / "hosts").write_bytes(f"{listed}10.9.9.9 far.lan\n# 127.0.0.1 off.lan\n127.0.0.2\nx y\n".encode() + b"\xff\n")
+    (tmp_path / "hosts").write_bytes(
+        f"{listed}10.9.9.9 far.lan\n# 127.0.0.1 off.lan\n127.0.0.2\nx y\n".encode() + b"\xff\n"
+    )
     here = ["localhost.localdomain", "box", "BOX.", "ip6-localhost", "ip6-loopback", "box.lan", "box.lan."]
     assert [name for name in here if not is_here(name)] == []
     assert [name for name in ("far.lan", "off.lan", "spare", "#", "y", "127.0.0.2.lan") if is_here(name)] == []
