@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Annotated, Any
@@ -58,20 +59,27 @@ BUSY = (503, 529)
 """Status of a server with too much to do, which may ask to wait."""
 TRANSIENT = (408, 409, 425)
 """Status below ``BROKEN`` of a request that may be sent again."""
-PERMANENT = (401, 402, 403, 404, 405, 410)
+PERMANENT = (401, 402, 403, 404, 405, 406, 407, 410, 411, 415, 426, 451, 501, 505, 511)
 """Status that every other question would have too."""
 EVENTS = 8
 """Most events of a stream in which an error is looked for."""
+_DURATION = re.compile(r"(?:(\d{1,6})h)?\s*(?:(\d{1,6})m(?:in)?)?\s*(?:(\d{1,6}(?:\.\d{0,9})?)\s?s(?:ec(?:ond)?s?)?)?")
 _COMMENTS = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:\s*+:[^\n]*+\n)*+")
 """Mark of the encoding, and comments that keep a connection alive, before a body."""
+REFUSED = (400, 422)
+"""Status of a request that is refused for what it holds: this question, or a setting that all have."""
 MAX_PAUSE_S = 86_400.0
 """Most seconds that an endpoint is believed to ask for."""
 _QUOTA = re.compile(
     r"billing|payment_required|insufficient_?(?:quota|balance|credits|funds)|exceeded_current_quota|arrearage|overdue",
     re.IGNORECASE,
 )
-_NO_MODEL = re.compile(
-    r"model_not_found|\b(?:no such|unknown|invalid|unsupported|no) model\b"
+_OF_ALL = re.compile(
+    r"model_not_found|(?:unsupported|unknown|unrecognized)_(?:parameter|value|argument)|extra_forbidden|invalid_api_key"
+    r"|\b(?:unsupported|unknown|unrecognized) (?:request )?(?:parameter|argument|field|value:)"
+    r"|\bapi.?key (?:is |was )?(?:not valid|invalid|expired)|\b(?:invalid|incorrect|missing) api.?key"
+    r"|\b(?:credit )?balance is (?:too low|insufficient)|extra inputs are not permitted"
+    r"|\b(?:no such|unknown|invalid|unsupported|no) model\b"
     r"|\bmodel\b.{0,120}?\b(?:not found|(?:does|do) not exist|doesn't exist|is not a valid|is not available)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -126,7 +134,7 @@ def after(status: int, error: object, pause: float = 0.0) -> After:
         return After.STOP
     if status == 429 or (status in BUSY and pause):
         return After.WAIT
-    if status in PERMANENT or status // 100 == 3 or (status == 400 and _NO_MODEL.search(said)):
+    if status in PERMANENT or status // 100 == 3 or (status in REFUSED and _OF_ALL.search(said)):
         return After.STOP
     return After.AGAIN if status >= BROKEN or status in TRANSIENT else After.NEXT
 
@@ -137,11 +145,11 @@ def message(error: APIStatusError) -> str:
 
 
 def pause_of(headers: Mapping[str, str]) -> float:
-    """Seconds that an endpoint asks for: a number, or a date; 0 if it does not say."""
+    """Seconds that an endpoint asks for: a number, a duration as ``1m30s``, or a date; 0 if it does not say."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         said = headers.get(name, "").strip()
         try:
-            seconds = float(said) / unit
+            seconds = _duration(said) / unit
         except ValueError:
             seconds = _until(said, headers.get("date", ""))
         if math.isfinite(seconds) and seconds > 0:
@@ -149,10 +157,21 @@ def pause_of(headers: Mapping[str, str]) -> float:
     return 0.0
 
 
+def _duration(said: str) -> float:
+    """Seconds, or another unit, that a header states, whose lines may be joined by commas; ``ValueError`` if none."""
+    first = said.partition(",")[0].strip().lower()
+    parts = _DURATION.fullmatch(first)
+    if not parts or not first:
+        return float(first)
+    return sum(float(part or 0) * size for part, size in zip(parts.groups(), (3600, 60, 1), strict=True))
+
+
 def _until(date: str, now: str) -> float:
-    """Seconds from the endpoint's own time to a date: the clocks of two machines differ."""
+    """Seconds from the endpoint's own time to a date, as the clocks of two machines differ; else from this one's."""
     try:
-        return (parsedate_to_datetime(date) - parsedate_to_datetime(now)).total_seconds()
+        then = parsedate_to_datetime(date)
+        since = parsedate_to_datetime(now) if now else datetime.now(then.tzinfo)
+        return (then - since).total_seconds()
     except (ValueError, TypeError, OverflowError):
         return 0.0
 
