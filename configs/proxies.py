@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import OpenerDirector
 
@@ -22,6 +23,8 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 EXCEPT = ("no_proxy", "NO_PROXY")
 HERE = ("127.0.0.1", "localhost")
 """Addresses of servers that coevo starts."""
+HOSTS = Path("/etc/hosts")
+"""File with further names of this machine."""
 
 SOCKS = {"socksio": "socksio", "socks": "PySocks"}
 """Packages for SOCKS proxies, that of HTTPX and that of Requests, by the module that each brings."""
@@ -69,7 +72,7 @@ def reach(url: str, setting: str, by_requests: bool) -> bool:
         CoevoError: the address has no meaning, or the proxy on the way cannot be used; names the setting or variable.
     """
     host = host_of(url, setting)
-    past = is_here(host) or any(_covers(entry, host) for entry in _exceptions())
+    past = passes(host)
     if not past:
         names = [f"{urlsplit(url).scheme}_proxy", "all_proxy"]
         used = [name for name in names if os.environ.get(_spelt(name))]
@@ -109,12 +112,25 @@ def check_proxies(names: Iterable[str] = PROXIES, socks: str = "socksio") -> Non
                 raise CoevoError(f"{used} {problem}, or unset it")
 
 
+def passes(host: str) -> bool:
+    """Report whether requests to a host go past proxies: it is this machine, or the user excepts it in any spelling.
+
+    Raises:
+        CoevoError: an exception has no meaning; names the variable.
+    """
+    return is_here(host) or any(_covers(entry, host) for entry in _exceptions())
+
+
 def is_here(host: str) -> bool:
     """Report whether a host of an address is this machine, which a proxy cannot reach under that name."""
     name = host.strip("[]").rstrip(".").lower()
     address = _address(name.partition("%")[0])
     if address is None:
-        return name == "localhost" or name.endswith(".localhost") or name in _own_names()
+        return name == "localhost" or name.endswith(".localhost") or name in _own_names(HOSTS)
+    return _is_own(address)
+
+
+def _is_own(address: IPv4Address | IPv6Address) -> bool:
     return address.is_loopback or address.is_unspecified or f"{address}" in _own_addresses()
 
 
@@ -137,13 +153,13 @@ def _except(*hosts: str) -> None:
 
 def _covers(entry: str, host: str) -> bool:
     """Report whether an exception is a host, a domain above it, or a network around it; ports do not count."""
-    bare = entry.removeprefix("all://").lower()
-    address = _address(host.lower())
+    bare, host = entry.removeprefix("all://").lower(), host.strip("[]").rstrip(".").lower()
+    address = _address(host)
     with suppress(ValueError):
         if address is not None:
             return bare == "*" or address in ip_network(re.sub(r"[\[\]]", "", bare), strict=False)
-    name = bare.partition(":")[0].lstrip(".")
-    return bare == "*" or (bool(name) and f".{host.lower()}".endswith(f".{name}"))
+    name = bare.partition(":")[0].strip(".")
+    return bare == "*" or (bool(name) and f".{host}".endswith(f".{name}"))
 
 
 def _problem(value: str, socks: str) -> str:
@@ -199,10 +215,20 @@ def _address(name: str) -> IPv4Address | IPv6Address | None:
 
 
 @cache
-def _own_names() -> frozenset[str]:
+def _own_names(hosts: Path) -> frozenset[str]:
     name = socket.gethostname().lower()
     short = name.partition(".")[0]
-    return frozenset(each for each in (name, short, f"{short}.local") if short)
+    return frozenset(each for each in (name, short, f"{short}.local", *_listed(hosts)) if short)
+
+
+def _listed(hosts: Path) -> Iterator[str]:
+    """Names that the file of hosts gives to this machine."""
+    with suppress(OSError):
+        for line in hosts.read_text("utf-8", "replace").lower().splitlines():
+            first, *names = line.partition("#")[0].split() or [""]
+            address = _address(first)
+            if address is not None and _is_own(address):
+                yield from (name.rstrip(".") for name in names)
 
 
 @cache

@@ -22,9 +22,10 @@ _LETTER = r"[[\p{L}\p{M}]--[\p{Latin}\p{Common}\u0300-\u036f\u1ab0-\u1aff\u1dc0-
 _EMOJI = r"[\p{Extended_Pictographic}--[\u2122\u2139]][\ufe0f\U0001f3fb-\U0001f3ff]*"
 _FLAGS = "|".join("".join(chr(0xE0000 + ord(letter)) for letter in name) for name in ("gbeng", "gbsct", "gbwls"))
 _ACTS = rf"""(?: (?<={_LETTER})[\u200c\u200d]
+           | (?<=[\p{{Line_Break=Complex_Context}}--\p{{Common}}])\u200b | (?<=\p{{Mongolian}})\u180e
            | (?<={_EMOJI})\u200d(?=\p{{Extended_Pictographic}})
            | \U0001f3f4(?:{_FLAGS})\U000e007f )(*SKIP)(*FAIL)
-    | [\p{{Cf}}--\p{{Prepended_Concatenation_Mark}}]
+    | [\p{{Cf}}--[\p{{Prepended_Concatenation_Mark}}\U00013430-\U0001343f]]
     | [\p{{Cc}}\p{{Cs}}\p{{Co}}\p{{Zl}}\p{{Zp}}\p{{Noncharacter_Code_Point}}]
     | [\p{{Cn}}&&\p{{Default_Ignorable_Code_Point}}]"""
 """Character that acts on a terminal or on the order of a text, or hides what stands beside it."""
@@ -67,8 +68,8 @@ def visible(text: str) -> str:
     """Drop what acts or hides, except line breaks and tabs; text that is only read comes back unchanged.
 
     These are control characters, bidirectional controls, halves of characters, characters of private use, and invisible
-    characters that join nothing. Joiners stay behind letters of the scripts that need them and within emoji. Characters
-    that are newer than Python's tables stay too.
+    characters that join nothing. Joiners stay behind letters of the scripts that need them and within emoji, and so do
+    marks between words of scripts without blanks. Characters that are newer than Python's tables stay too.
     """
     return text if text.isprintable() else _pattern(_HIDDEN).sub(_seen, text)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -10,9 +11,19 @@ BYTES = 3
 """Bytes of text per estimated token: English has about four in current vocabularies."""
 
 
+_SIGN, _LETTER = re.compile(r"[!-@\[-`{-~]"), re.compile(r"[A-Za-z\x00-\x20\x7f]")
+
+
 def estimated(text: str | bytes) -> int:
     """Tokens of a text, rather too many than too few; at least one."""
     return len(text if isinstance(text, bytes) else text.encode(errors="replace")) // BYTES + 1
+
+
+def most_tokens(text: str) -> int:
+    """Tokens of a text that few vocabularies exceed: each digit and sign may be one, as in boards and tables."""
+    signs, letters = len(_SIGN.findall(text)), len(_LETTER.findall(text))
+    others = len(text.encode(errors="replace")) - signs - letters
+    return signs + letters // BYTES + others // 2 + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +36,7 @@ class QuestionRoom:
     """
 
     tokens: int
-    size: Callable[[str], int] = estimated
+    size: Callable[[str], int] = most_tokens
 
     def of(self, question: "Question") -> int:
         """Tokens that a question leaves; below 0 if it is too long."""

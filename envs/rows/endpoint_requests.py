@@ -14,6 +14,7 @@ from urllib.error import HTTPError
 from urllib.request import OpenerDirector, Request
 
 from coevo.configs.proxies import opener_of
+from coevo.records.stated_error import error_in, status_in, words_of
 from coevo.utilities.errors import CoevoError
 
 MAX_RESPONSE_BYTES = 2**20
@@ -63,7 +64,11 @@ class CompletionsEndpoint:
         most = self.retries if retries is None else min(retries, self.retries)
         for attempt in range(most + 1):
             try:
-                return self._sent(body), attempt + 1
+                content = self._sent(body)
+                stated = _error(content)
+                if not stated:
+                    return content, attempt + 1
+                reason, again = f"{words_of(stated)[:200]!r}", status_in(stated) in AGAIN
             except HTTPError as error:
                 error.close()
                 reason, again = f"state {error.code}", error.code in AGAIN
@@ -90,3 +95,18 @@ class CompletionsEndpoint:
                 "name an endpoint of chat completions"
             )
         return content
+
+
+def said(content: Any) -> Any:
+    """Text of a message's content, whose parts some endpoints send one by one; anything else as it is."""
+    parts = content if isinstance(content, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+    return "".join(text for text in texts if isinstance(text, str)) if texts else content
+
+
+def _error(content: bytes) -> Any:
+    """Error that a response states though it arrived with HTTP 200; None if it states none."""
+    try:
+        return error_in(json.loads(content))
+    except (ValueError, RecursionError):
+        return None

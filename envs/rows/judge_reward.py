@@ -7,13 +7,13 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from coevo.configs.proxies import reach
 from coevo.configs.rows_config import PLACES, JudgeRewardConfig
-from coevo.envs.rows.endpoint_requests import MAX_RESPONSE_BYTES, CompletionsEndpoint, EndpointError
+from coevo.envs.rows.endpoint_requests import MAX_RESPONSE_BYTES, CompletionsEndpoint, EndpointError, said
 from coevo.utilities.errors import CoevoError
 
 ADDRESS = "env.reward: url of the judge"
@@ -27,7 +27,7 @@ class JudgeError(CoevoError):
 
 
 class _JudgeMessage(BaseModel):
-    content: str = Field(max_length=MAX_RESPONSE_BYTES)
+    content: Annotated[str, BeforeValidator(said), Field(max_length=MAX_RESPONSE_BYTES)]
 
 
 class _JudgeChoice(BaseModel):

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from coevo.envs.rows.endpoint_requests import MAX_RESPONSE_BYTES, CompletionsEndpoint
+from coevo.envs.rows.endpoint_requests import MAX_RESPONSE_BYTES, CompletionsEndpoint, said
 from coevo.records.draws import Key, extend, seed_of
 from coevo.utilities.errors import CoevoError
 
@@ -34,7 +34,7 @@ class _UserCall(BaseModel):
 
 
 class _UserMessage(BaseModel):
-    content: str | None = None
+    content: Annotated[str | None, BeforeValidator(said)] = None
     tool_calls: list[_UserCall] | None = Field(default=None, max_length=MAX_CALLS_AT_ONCE)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from coevo.configs.proxies import host_of, is_here, reach_directly
+from coevo.configs.proxies import host_of, passes, reach_directly
 from coevo.flows.servers.daemon import ensure, recorded
 from coevo.flows.servers.server_process import ServerError
 from coevo.flows.servers.server_secret import VARIABLE, authorization_of, health_of, home, secret_of
@@ -130,7 +130,7 @@ def use_prefect(workspace: Path) -> str:
     """
     url = os.environ.get("PREFECT_API_URL")
     named = host_of(url, "PREFECT_API_URL") if url else ""
-    reach_directly(*([named] if is_here(named) else []))
+    reach_directly(*([named] if named and passes(named) else []))
     os.environ |= CLIENT
     if not os.environ.get("PREFECT_API_URL"):
         url = ensure_prefect(workspace)

@@ -8,7 +8,7 @@ from typing import Any
 
 from coevo.configs.study_config import ArmConfig, MetricConfig, StudyConfig
 from coevo.flows.studies.outcome import Outcome
-from coevo.records.intervals import chance_beyond, holm, of_mean, student
+from coevo.records.intervals import ROUNDING, Interval, chance_beyond, holm, of_mean
 
 AS_CLAIMED = "as the paper"
 REVERSED = "reversed"
@@ -215,8 +215,7 @@ def _row(
     ours, theirs = values.get(arm.name, {}), values.get(base.name, {})
     seeds = sorted(ours.keys() & theirs.keys()) if arm is not base else []
     gains = [ours[seed] - theirs[seed] for seed in seeds]
-    spread = student([ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]) if len(seeds) > 1 else None
-    mean = of_mean(list(ours.values())) if len(ours) > 1 else None
+    spread, mean = _spread(gains), _spread(list(ours.values()))
     costs = [outcome.spent for outcome in found if outcome.arm == arm.name]
     return ArmRow(
         metric=metric.title,
@@ -236,6 +235,12 @@ def _row(
         episodes=_mean([spent.episodes for spent in costs]),
         tokens=_mean([spent.tokens for spent in costs]),
     )
+
+
+def _spread(values: Sequence[float]) -> Interval | None:
+    """Mean and its interval over seeds; None for one seed, and for equal values, which would look certain."""
+    differ = bool(values) and max(values) - min(values) > ROUNDING * max(1.0, *map(abs, values))
+    return of_mean(values) if differ else None
 
 
 def _mean(counts: Sequence[int | None]) -> float | None:

@@ -12,7 +12,7 @@ import httpx2
 from openai import AsyncOpenAI
 
 from coevo.configs.bank.writer_model_config import EndpointAccess
-from coevo.configs.proxies import is_here, reach_directly
+from coevo.configs.proxies import passes, reach_directly
 from coevo.models.writer_models.answer import MAX_BODY_BYTES
 from coevo.utilities.errors import CoevoError
 
@@ -54,7 +54,7 @@ def check_address(config: EndpointAccess) -> None:
         CoevoError: it has no meaning, or a variable of a proxy on the way has none.
     """
     try:
-        if not is_here(httpx2.URL(config.url).host):
+        if not passes(httpx2.URL(config.url).host):
             reach_directly()
     except httpx2.InvalidURL as error:
         raise CoevoError(f"{config.section}.url={config.url} is not an address ({error}): correct it") from None
@@ -77,7 +77,8 @@ def client_of(config: EndpointAccess, key: str) -> AsyncOpenAI:
         response.encoding = "utf-8"  # any other codec that an endpoint names could fail, or decompress
         response.stream = _Limited(cast(httpx2.AsyncByteStream, response.stream), monotonic() + config.timeout)
 
-    trust_env = not is_here(httpx2.URL(config.url).host)  # a web proxy cannot reach this machine's ports
+    # A web proxy cannot reach this machine's ports, and must not see what the user excepts.
+    trust_env = not passes(httpx2.URL(config.url).host)
     http = httpx2.AsyncClient(
         verify=_certificates(trust_env),
         timeout=httpx2.Timeout(config.timeout, connect=min(CONNECT, config.timeout)),

@@ -14,11 +14,12 @@ from itertools import pairwise
 from typing import Any
 
 from coevo.models.answers.thinking import without_thinking
+from coevo.records.lenient import lenient_at, value_at
 
 LIST, FIELD = "lessons", "lesson"
 """Names in JSON of the list of items, and of an item's text."""
-_LIST = re.compile(rf'"{LIST}"\s*:\s*\[')
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_LIST = re.compile(rf"[\"']?\b{LIST}\b[\"']?\s*[:=]\s*\[")
+_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'", re.DOTALL)
 _NAMED = re.compile(r"\s*:\s*")
 _MARK = re.compile(r"(?<!\S)#(?!\S)")
 """Beginning of an item in words, which ends with its text."""
@@ -135,9 +136,15 @@ def _written(answer: str, start: int, end: int, text: str) -> str | None:
     strings = list(_STRING.finditer(answer, start, end))
     for name, value in pairwise(strings):
         between = _NAMED.fullmatch(answer, name.end(), value.start())
-        if between and _DECODER.decode(name[0]) == FIELD and _DECODER.decode(value[0]) == text:
+        if between and _said(name[0]) == FIELD and _said(value[0]) == text:
             return value[0][1:-1]
     return None
+
+
+def _said(string: str) -> object:
+    """Text of a string in JSON, or nearly."""
+    found = value_at(f"[{string}]", 0)
+    return found[0][0] if found is not None and isinstance(found[0], list) else None
 
 
 def _objects(answer: str, start: int, stop: int, name: str, kind: type) -> Iterator[tuple[int, int, dict[str, Any]]]:
@@ -147,7 +154,9 @@ def _objects(answer: str, start: int, stop: int, name: str, kind: type) -> Itera
         try:
             made, end = _DECODER.raw_decode(answer, position)
         except (ValueError, RecursionError):
-            made, end, broken = None, position + 1, broken + 1
+            # The reader of the answer takes an item in nearly JSON, too.
+            made, end = lenient_at(answer, position) or (None, position + 1)
+            broken += 1
         if isinstance(made, dict) and isinstance(made.get(name), kind) and end <= stop:
             yield position, end, made
         elif made is not None and name == LIST:

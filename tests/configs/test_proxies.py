@@ -11,6 +11,7 @@ import pytest
 from support.completions import completions, said
 from support.writer_models import question
 
+from coevo.configs import proxies
 from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
 from coevo.configs.proxies import check_proxies, is_here, reach, reach_directly
 from coevo.models.writer_models.connection import check_address
@@ -121,6 +122,19 @@ def test_names_and_addresses_of_this_machine_and_of_others():
     assert [host for host in ELSEWHERE if is_here(host)] == []
 
 
+def test_the_file_of_hosts_names_this_machine(tmp_path, monkeypatch):
+    listed = "127.0.0.1 localhost.localdomain box\t# spare\n::1 IP6-localhost ip6-loopback\n127.0.1.1 box.lan.\n"
+    monkeypatch.setattr(proxies, "HOSTS", tmp_path / "hosts")
+    (tmp_path / "hosts").write_bytes(
+        f"{listed}10.9.9.9 far.lan\n# 127.0.0.1 off.lan\n127.0.0.2\nx y\n".encode() + b"\xff\n"
+    )
+    here = ["localhost.localdomain", "box", "BOX.", "ip6-localhost", "ip6-loopback", "box.lan", "box.lan."]
+    assert [name for name in here if not is_here(name)] == []
+    assert [name for name in ("far.lan", "off.lan", "spare", "#", "y", "127.0.0.2.lan") if is_here(name)] == []
+    monkeypatch.setattr(proxies, "HOSTS", tmp_path / "none")
+    assert not is_here("box.lan")
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("host", ["0.0.0.0", "localhost", "127.1", "[::ffff:127.0.0.1]", "0", socket.gethostname()])
 def test_an_endpoint_of_this_machine_under_any_name_is_not_asked_through_a_proxy(host, monkeypatch):
@@ -140,7 +154,7 @@ def test_an_endpoint_of_this_machine_under_any_name_is_not_asked_through_a_proxy
 
 @pytest.mark.full
 @pytest.mark.parametrize("spelling", ["NO_PROXY", "no_proxy"])
-@pytest.mark.parametrize("entry", ["writer.invalid", ".invalid", "*.invalid", "*"])
+@pytest.mark.parametrize("entry", ["writer.invalid", ".invalid", "*.invalid", "*", "WRITER.invalid.", "invalid."])
 def test_the_users_exceptions_hold_after_servers_were_started(spelling, entry, monkeypatch):
     with completions(lambda _: said("of the proxy")) as (proxy, seen):
         monkeypatch.setenv("HTTP_PROXY", proxy)
@@ -155,13 +169,15 @@ def test_the_users_exceptions_hold_after_servers_were_started(spelling, entry, m
 
 
 PAST = {
-    "intern.example": ("intern.example", "INTERN.example", "a.intern.example"),
+    "intern.example": ("intern.example", "INTERN.example", "a.intern.example", "intern.example."),
+    "Intern.example.": ("intern.example", "a.intern.example."),
     ".example": ("example", "a.example", "a.b.example"),
     "*.example": ("a.example", "a.b.EXAMPLE"),
     "intern.example:5000": ("intern.example",),
     "all://intern.example": ("intern.example",),
     "10.0.0.0/8": ("10.0.0.1", "10.255.255.255", "[::ffff:10.1.2.3]"),
-    "10.1.2.3": ("10.1.2.3",),
+    "10.0.0.0/255.0.0.0": ("10.0.0.1", "10.255.255.255"),
+    "10.1.2.3": ("10.1.2.3", "[::ffff:a01:203]"),
     "fd00::/8": ("[fd00::5]", "[fdff::1]"),
     "[fd00::5]": ("[fd00::5]", "[FD00:0::5]"),
     "a.invalid,10.0.0.0/24": ("10.0.0.9", "a.invalid"),

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from coevo.memory.writers.model import words
+from coevo.memory.writers.model.salvage import salvaged
 from coevo.memory.writers.model.transcript import Shown
 from coevo.memory.writers.writer import Ask, Reject
 from coevo.records.lenient import TOKEN, lenient_at
@@ -154,8 +155,11 @@ class Doubled(list[tuple[str, Any]]):
 def fields_of(text: str, name: str) -> tuple[dict[str, Any] | None, bool]:
     """Fields of the last object with a list of this name, and whether the object ends.
 
-    An object that was cut off counts where none is whole. None stands for an answer that cannot be read.
+    An object that was cut off counts where none is whole. None stands for an answer that cannot be read. An answer that
+    is a text in JSON is read as this text.
     """
+    said = _decoded_text(text)
+    text = text if said is None else said
     found = _whole(text, name)
     if found:
         last = found[-1]
@@ -163,14 +167,50 @@ def fields_of(text: str, name: str) -> tuple[dict[str, Any] | None, bool]:
     tails = [text[start:] for start in _begun(text, name)]
     for tail in reversed(tails):
         if isinstance(made := _parsed(_mended(tail), name), dict | Doubled):
-            return (made if isinstance(made, dict) else None), True
+            return (_fuller(made, text, name) if isinstance(made, dict) else None), True
     for tail in tails:
         if isinstance(made := _ended([tail, *_mended(tail)], name), dict | Doubled):
-            return (made if isinstance(made, dict) else None), True
-    for tail in tails:
-        if (cut := _cut(tail, name) or _parsed(_mended(tail, cut=True), name)) is not None:
-            return (cut if isinstance(cut, dict) else None), not isinstance(cut, dict)
-    return None, True
+            return (_fuller(made, text, name) if isinstance(made, dict) else None), True
+    return _in_parts(text, tails, name)
+
+
+def _decoded_text(text: str) -> str | None:
+    """Text that an answer is in JSON; None if it is none."""
+    try:
+        made = _DECODER.decode(text.strip()) if text.lstrip().startswith('"') else None
+    except (ValueError, RecursionError):
+        return None
+    return made if isinstance(made, str) else None
+
+
+def _in_parts(text: str, tails: Sequence[str], name: str) -> tuple[dict[str, Any] | None, bool]:
+    """Fields of an object that does not end, or of one whose items can only be read one by one."""
+    found = (_cut(tail, name) or _parsed(_mended(tail, cut=True), name) for tail in tails)
+    cut = next((each for each in found if each is not None), None)
+    if cut is not None and not isinstance(cut, dict):
+        return None, True
+    parts = None if any(map(_is_cut, tails)) else salvaged(text, name)
+    # The last item of an object that was cut is not whole.
+    if parts is not None and (cut is None or parts.count >= len(cut[name]) - 1):
+        return parts.fields, parts.whole
+    return cut, cut is None
+
+
+def _fuller(made: dict[str, Any], text: str, name: str) -> dict[str, Any]:
+    """An object that was mended, or its parts if more of its items can be read one by one."""
+    if all(isinstance(item, Mapping) for item in made[name]):
+        return made
+    parts, count = salvaged(text, name), sum(isinstance(item, Mapping) for item in made[name])
+    return made if parts is None or parts.count <= count else parts.fields
+
+
+def _is_cut(text: str) -> bool:
+    """Report whether an object has no flaw but that its end is missing."""
+    try:
+        from_json(text)
+    except ValueError as error:
+        return f"{error}".startswith("EOF while")
+    return False
 
 
 def _whole(text: str, name: str) -> list[object]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.row_tables import configured, made, written
 
 from coevo.envs.failures import EpisodeFailure
+from coevo.envs.rows.endpoint_requests import CompletionsEndpoint, EndpointError
 from coevo.envs.rows.function_pool import FunctionCalls, FunctionPool
 from coevo.envs.rows.judge_reward import JudgeError, judge_key, number_in, question
 from coevo.records.draws import key
@@ -106,6 +107,35 @@ def test_a_failure_is_asked_again_and_a_refusal_is_not():
     with judged(lambda number, asked: (500, b"", {})) as (url, requests):
         assert "state 500" in outcomes(url, ["x"], retries=1)[0]
         assert len(requests) == 2
+
+
+QUESTION = {"messages": [{"role": "user", "content": "x"}]}
+STATED = {
+    "an error": ({"error": {"message": "too many", "code": 429}}, 3),
+    "in the choice": ({"choices": [{"error": "too many", "finish_reason": "error"}]}, 3),
+    "a status": ({"base_resp": {"status_code": 1002, "status_msg": "too many, rate limit"}, "choices": None}, 3),
+    "a list": ([{"error": {"message": "too many", "status": "PERMISSION_DENIED"}}], 1),
+    "no key": ({"error": {"message": "too many", "type": "invalid_api_key"}}, 1),
+}
+
+
+@pytest.mark.parametrize(("stated", "sent"), STATED.values(), ids=STATED)
+def test_an_error_with_state_200_is_named_in_its_words_and_asked_again_where_that_may_help(stated, sent):
+    body = json.dumps(stated).encode()
+    with judged(lambda number, asked: (200, body, {})) as (url, requests):
+        endpoint = CompletionsEndpoint("the judge", "env.reward", url, 30.0, 2)
+        with pytest.raises(EndpointError, match=r"does not reply \('too many"):
+            endpoint.asked(QUESTION)
+        assert len(requests) == sent
+    with judged(lambda number, asked: (200, body if number == 1 else reply("0.5"), {})) as (url, requests):
+        endpoint = CompletionsEndpoint("the judge", "env.reward", url, 30.0, 2)
+        if sent > 1:
+            assert endpoint.asked(QUESTION) == (reply("0.5"), 2)
+
+
+def test_a_number_may_arrive_in_parts():
+    parts = [{"type": "thinking", "thinking": "3"}, {"type": "text", "text": "0."}, {"type": "text", "text": "5"}]
+    assert number_in(reply(parts)) == 0.5
 
 
 def test_a_redirection_is_not_followed():

@@ -42,7 +42,13 @@ def test_differences_are_paired_by_seed_and_have_students_interval():
     assert (row.difference, row.difference_low, row.difference_high) == pytest.approx(
         (-0.2, -0.448414, 0.048414), abs=1e-6
     )
-    assert (row.seeds, row.pairs, row.mean, row.low, row.high) == (3, 3, 0.5, 0.5, 0.5)
+    assert (row.seeds, row.pairs, row.mean, row.low, row.high) == (
+        3,
+        3,
+        0.5,
+        None,
+        None,
+    )  # equal ones would look certain
     assert row.verdict == "undecided"
 
 
@@ -57,7 +63,9 @@ def test_a_verdict_follows_the_side_of_the_interval(shift, verdict):
 def test_a_few_equal_differences_decide_nothing(seeds, verdict):
     sides = {"few": 0.51, "many": 0.50}
     found = [outcome(arm, seed, value, 20, 10) for arm, value in sides.items() for seed in range(1, seeds + 1)]
-    assert rows(found)["many"].verdict == verdict
+    row = rows(found)["many"]
+    assert row.verdict == verdict
+    assert (row.low, row.high, row.difference_low, row.difference_high) == (None,) * 4
 
 
 def test_the_direction_is_that_of_the_metric_and_what_is_not_claimed_gets_no_verdict():

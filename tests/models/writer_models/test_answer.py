@@ -105,6 +105,10 @@ CODES = {
 }
 ERRORS = {
     "text": lambda words, code: words,
+    "within another": lambda words, code: {"error": {"message": words, "code": code}},
+    "in a list": lambda words, code: [{"message": words, "code": code}],
+    "as text": lambda words, code: json.dumps({"message": words, "code": code}),
+    "its message as text": lambda words, code: {"message": json.dumps({"error": {"message": words, "code": code}})},
     "OpenAI's": lambda words, code: {"message": words, "type": "x", "code": code},
     "of a kind": lambda words, code: {"message": words, "type": code},
     "of a provider behind": lambda words, code: {"message": "no", "code": code, "metadata": {"raw": words}},
@@ -119,6 +123,7 @@ PLACES = {
         "choices": [{"error": error, "finish_reason": "error", "message": {"content": ""}}]
     },
     "in a choice without a message": lambda error: {"choices": [{"error": error}]},
+    "in the message": lambda error: {"choices": [{"message": {"content": "", "error": error}}]},
 }
 
 
@@ -136,6 +141,60 @@ def test_an_error_that_arrives_with_200_is_reported_in_its_words_and_costs_what_
     assert found.after is (After.AGAIN if shape == "text" else CODES[code])
 
 
+BODIES = {
+    "Gemini's list": ([{"error": {"code": 429, "message": "W", "status": "RESOURCE_EXHAUSTED"}}], After.WAIT),
+    "Baidu": ({"error_code": 336100, "error_msg": "W"}, After.AGAIN),
+    "MiniMax": ({"choices": None, "base_resp": {"status_code": 1002, "status_msg": "W rate limit"}}, After.WAIT),
+    "Zhipu": ({"code": "401", "msg": "W", "success": False}, After.STOP),
+    "FastAPI": ({"detail": [{"loc": ["body"], "msg": "W", "type": "invalid"}]}, After.NEXT),
+    "vLLM": ({"object": "error", "message": "W", "type": "BadRequestError", "code": 400}, After.NEXT),
+    "Cloudflare": ({"success": False, "errors": [{"code": 7009, "message": "W"}], "result": None}, After.AGAIN),
+    "true": ({"error": True, "message": "W"}, After.AGAIN),
+    "a kind, and a message": ({"error": "rate_limit_exceeded", "message": "W"}, After.WAIT),
+    "no balance": ({"error": {"type": "exceeded_current_quota_error", "message": "W"}}, After.STOP),
+    "a policy": ({"error": {"code": "content_policy_violation", "message": "W"}}, After.NEXT),
+    "a blocked prompt": ({"choices": [], "prompt_feedback": {"block_reason": "W"}}, After.NEXT),
+    "an event": (b'event: error\ndata: {"error": {"message": "W", "code": 429}}\n\n', After.WAIT),
+    "a gateway": (b"upstream connect error W", After.NEXT),
+    "a page": (b"<html><title>W</title></html>", After.NEXT),
+}
+
+
+@pytest.mark.parametrize(("body", "then"), BODIES.values(), ids=BODIES)
+def test_an_error_is_reported_in_its_words_in_whatever_form_a_provider_states_it(body, then):
+    found = read(body if isinstance(body, bytes) else json.dumps(body).encode())
+    assert isinstance(found, Failure) and "W" in found.fault
+    assert found.after is then
+    assert found.answer_tokens == 0 or found.unread
+
+
+ENDS = {
+    "MALFORMED": True, "COMPLETE": True, "end_turn": True, "eos": True, "null": True, "": True, "OTHER": True,
+    "max_length": False, "model_context_window_exceeded": False, "max_completion_tokens": False, "ERROR_LIMIT": False,
+    "token_limit": False, "MaxTokens": False,
+    "contentFilter": "filtered", "content-filter": "filtered", "SPII": "filtered", "IMAGE_SAFETY": "filtered",
+    "refusal": "filtered", "guardrail_intervened": "filtered", "ERROR_TOXIC": "filtered",
+    "engine_overloaded": "did not finish", "server_error": "did not finish", "timeout": "did not finish",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_ends_of_providers(end):
+    found = read(said("so", end).parts()[0])
+    if isinstance(ENDS[end], bool):
+        assert isinstance(found, Reply) and found.finished is ENDS[end]
+    else:
+        assert isinstance(found, Failure) and ENDS[end] in found.fault
+
+
+@pytest.mark.parametrize("before", [b"\xef\xbb\xbf", b"\n \n", b": PROCESSING\n\n", b"\xef\xbb\xbf\n: a\n: b\r\n\n"])
+@pytest.mark.parametrize("fields", [{}, {"finish_reason": {"type": "stop"}}, {"finish_reason": 1}])
+def test_what_stands_before_a_body_and_an_end_of_another_type_lose_no_answer(before, fields):
+    first = json.loads(GOOD)["choices"][0]
+    found = read(before + changed(choices=[first | fields]))
+    assert isinstance(found, Reply) and found.text == "x"
+
+
 PART = st.one_of(
     WORDS.map(lambda text: (text, text)),
     WORDS.map(lambda text: ({"type": "text", "text": text}, text)),
@@ -144,6 +203,9 @@ PART = st.one_of(
     WORDS.map(lambda text: ({"type": "reasoning", "text": text}, "")),
     st.just(({"type": "image_url", "image_url": {"url": "x"}}, "")),
     st.just(({"type": "text", "text": None}, "")),
+    st.just((None, "")),
+    WORDS.map(lambda text: ({"type": "text", "text": {"value": text, "annotations": []}}, text)),
+    WORDS.map(lambda text: ({"type": "TEXT", "text": text}, text)),
 )
 
 
@@ -164,6 +226,13 @@ EMPTY = {
     "thinking of OpenRouter": (said("", "length", reasoning="hm"), SPENT, After.NEXT),
     "thinking in marks": (said("<think>hm", "length"), SPENT, After.NEXT),
     "thinking in parts": (said([{"type": "thinking", "thinking": "hm"}], "length"), SPENT, After.NEXT),
+    "thinking of LiteLLM": (said("", "length", thinking_blocks=[{"thinking": "hm"}]), SPENT, After.NEXT),
+    "thinking in details": (said("", "length", reasoning_details=[{"text": "hm"}]), SPENT, After.NEXT),
+    "thinking that is hidden": (said("", "length"), SPENT, After.NEXT),
+    "a call without its end": (said(None, tool_calls=[{"id": "1"}]), "the endpoint's answer has no text", After.NEXT),
+    "a refusal of another form": (
+        said(None, refusal={"message": "I cannot"}), "the model refuses to answer: I cannot", After.NEXT,
+    ),
     "of another name": (said(None, "MAX_TOKENS", reasoning="hm"), SPENT, After.NEXT),
     "only thinking": (said(None, reasoning="hm"), "the endpoint's answer has no text, only thinking", After.AGAIN),
     "null": (said(None), "the endpoint's answer has no text", After.AGAIN),
@@ -187,6 +256,14 @@ def test_an_answer_without_an_answer(answer, fault, then):
     found = read(answer.parts()[0], most=9)
     assert isinstance(found, Failure)
     assert (found.fault, found.after, found.prompt_tokens, found.answer_tokens) == (fault, then, 7, 3)
+
+
+@pytest.mark.parametrize("end", ["content_filter", "error", "length", "stop"])
+def test_a_choice_without_a_message_is_told_by_its_end(end):
+    told = {"content_filter": "filtered", "error": "did not finish", "length": "used up", "stop": "no text"}
+    for choice in ({"finish_reason": end}, {"finish_reason": end, "message": None}):
+        found = read(changed(choices=[choice]), most=9)
+        assert isinstance(found, Failure) and told[end] in found.fault
 
 
 def test_what_was_interrupted_is_not_counted_as_written_unless_it_is_reported():

@@ -21,6 +21,15 @@ NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
         ({"retry-after": format_datetime(NOW + timedelta(seconds=90), usegmt=True)}, 90.0),
         ({"retry-after": "Saturday, 28-Nov-26 12:00:05 GMT"}, 5.0),  # as RFC 850 wrote dates
         ({"retry-after": format_datetime(NOW - timedelta(seconds=9), usegmt=True)}, 0.0),
+        ({"retry-after": "90s"}, 90.0),
+        ({"retry-after": "1m30.5s"}, 90.5),
+        ({"retry-after": "2h"}, 7200.0),
+        ({"retry-after": "20 seconds"}, 20.0),
+        ({"retry-after": "3, 3"}, 3.0),  # two lines
+        ({"retry-after": " +3 "}, 3.0),
+        ({"retry-after-ms": "x", "retry-after": "3"}, 3.0),
+        ({"retry-after": "m"}, 0.0),
+        ({"retry-after": "1d"}, 0.0),
         ({"retry-after": "0"}, 0.0),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "nan"}, 0.0),
@@ -33,6 +42,11 @@ NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 )
 def test_the_pause_of_an_endpoint_in_seconds_or_until_a_date_by_its_own_clock(headers, seconds):
     assert pause_of({"date": format_datetime(NOW, usegmt=True), **headers}) == seconds
+
+
+def test_a_date_of_an_endpoint_without_a_clock_counts_from_the_time_of_this_machine():
+    then = format_datetime(datetime.now(UTC) + timedelta(hours=10), usegmt=True)
+    assert 35_000 < pause_of({"retry-after": then}) <= 36_000
 
 
 @given(st.integers(1, 10**6), st.floats(-(10**8), 10**8))
@@ -55,6 +69,24 @@ def test_a_date_counts_from_the_time_of_the_endpoint_not_of_this_machine(seconds
         (504, "", 0, After.AGAIN),
         (408, "", 0, After.AGAIN),
         *[(status, "", 0, After.STOP) for status in (301, 307, 401, 402, 403, 404, 405, 410)],
+        *[(status, "", 0, After.STOP) for status in (406, 407, 411, 415, 426, 451, 501, 505, 511)],
+        (
+            400,
+            {"error": {"message": "API key not valid. Please pass one", "status": "INVALID_ARGUMENT"}},
+            0,
+            After.STOP,
+        ),
+        (400, {"message": "Incorrect API key provided"}, 0, After.STOP),
+        (400, {"message": "Unrecognized request argument supplied: foo"}, 0, After.STOP),
+        (400, {"message": "no", "code": "unsupported_parameter"}, 0, After.STOP),
+        (400, {"message": "Unsupported value: 'temperature' does not support 0.7"}, 0, After.STOP),
+        (422, {"detail": [{"type": "extra_forbidden", "msg": "Extra inputs are not permitted"}]}, 0, After.STOP),
+        (400, {"message": "Your credit balance is too low"}, 0, After.STOP),
+        (429, {"code": "Arrearage"}, 0, After.STOP),
+        (429, {"error": {"type": "exceeded_current_quota_error"}}, 0, After.STOP),
+        (520, {}, 0, After.AGAIN),
+        (422, {"detail": [{"type": "string_too_long", "msg": "too long"}]}, 0, After.NEXT),
+        (400, {"message": "unsupported content"}, 0, After.NEXT),
         (400, {"message": "The model `m` does not exist"}, 0, After.STOP),
         (400, {"code": "model_not_found"}, 0, After.STOP),
         (400, "invalid model ID", 0, After.STOP),

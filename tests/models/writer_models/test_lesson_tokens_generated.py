@@ -18,6 +18,7 @@ from transformers import PreTrainedTokenizerFast
 from coevo.memory.writers.model.answers import fields_of
 from coevo.models.answers.thinking import without_thinking
 from coevo.models.writer_models.lesson_tokens import items
+from coevo.records.lenient import value_at
 
 ALPHABET = f'{ascii_letters}0123456789 {{}}[]",:\\/#.<>|!?\n\t'
 """Characters with a token; others are written byte by byte."""
@@ -157,6 +158,12 @@ def test_items_of_tokens_that_reach_over_their_ends_hold_their_lessons_and_no_ot
         ('{"lessons": [{"lesson": "open it"}, {"lesson": "a "quote""}, {"lesson": "shut it"}]}', "shut it"),
         ('{"lessons": [{"lesson": "open it"}, {"lesson": "shut', "open it"),
         ('{"lessons": [{"lesson": "open it"}], "success": true', "open it"),
+        ('{"lessons": [{"lesson": "open it",}, {"lesson": "shut it",},]}', "shut it"),
+        ("{'lessons': [{'lesson': 'open it', 'n': None}, {'lesson': \"it's\", 'n': 1}]}", "it's"),
+        ("{lessons: [{'lesson': 'it\\'s', }, {\"lesson\": \"shut it\"}]}", "it's"),
+        ('{"lessons": [{"lesson": "open it" // so {x}\n}, {"lesson": "shut it"}]}', "open it"),
+        ('{"lessons": [{"lesson": "open it"} {"lesson": "shut it"}], ...}', "shut it"),
+        ("made = dict(lessons=[{'when': 'a # b', 'lesson': 'open it'}])", "open it"),
     ],
 )
 @pytest.mark.parametrize("name", TOKENIZERS)
@@ -165,7 +172,8 @@ def test_spellings_and_flaws_of_an_answer(name, text, lesson):
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     (item,) = items(tokenizer, ids, [lesson])
     inner = tokenizer.decode(ids[item.start : item.stop])
-    assert json.loads(inner[inner.index("{") : inner.rindex("}") + 1])["lesson"] == lesson
+    written = inner[inner.index("{") : inner.rindex("}") + 1]
+    assert value_at(written, 0) == ({**value_at(written, 0)[0], "lesson": lesson}, len(written))
 
 
 class Rewriting:

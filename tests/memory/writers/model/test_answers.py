@@ -232,6 +232,44 @@ FLAWED = {
     "an object around it": '{{"answer": {{"first_wrong_step": 3, "lessons": [{0}, {1}],}}}}',
     "an object before": '{{"first_wrong_step": 3, "meta": {{"a": {{"b": 1,}},}}, "lessons": [{0}, {1}]}}',
     "no bracket at the end": '{{"first_wrong_step": 3, "lessons": [{0}, {1},',
+    "names without quotes": "{{first_wrong_step: 3, lessons: [{0}, {1}]}}",
+    "another name without quotes": '{{"lessons": [{0}, {1}], first_wrong_step: 3}}',
+    "no number, and a comma": '{{"score": NaN, "lessons": [{0}, {1},]}}',
+    "quotes of prose": "{{“why”: “x”, “lessons”: [{0}, {1}]}}",
+    "no comma between the items": '{{"first_wrong_step": 3, "lessons": [{0}\n{1}]}}',
+    "no comma between the fields": '{{"first_wrong_step": 3\n"lessons": [{0}, {1}]}}',
+    "no comma behind the list": '{{"lessons": [{0}, {1}] "first_wrong_step": 3}}',
+    "two commas": '{{"first_wrong_step": 3,, "lessons": [, {0},, {1}]}}',
+    "a list as a name's capital": '{{"Lessons": [{0}, {1}]}}',
+    "a bracket too many": '{{"lessons": [{0}, {1}]]}}',
+    "a brace too many behind an item": '{{"lessons": [{0}}}, {1}]}}',
+    "an ellipsis": '{{"lessons": [{0}, ..., {1}, ...]}}',
+    "quotes in another field": '{{"why": "the "mug" is cold", "lessons": [{0}, {1}]}}',
+    "a quote too few": '{{"why": "the mug, "lessons": [{0}, {1}]}}',
+    "an apostrophe with a backslash": '{{"why": "it\\\'s", "lessons": [{0}, {1}]}}',
+    "a path": '{{"why": "C:\\mug \\d", "lessons": [{0}, {1}]}}',
+    "a number with a zero before it": '{{"first_wrong_step": 03, "lessons": [{0}, {1}]}}',
+    "a number of 5,000 digits": f'{{{{"x": {"9" * 5000}, "lessons": [{{0}}, {{1}}]}}}}',
+    "no value": '{{"first_wrong_step": , "lessons": [{0}, {1}]}}',
+    "a word": '{{"first_wrong_step": three, "lessons": [{0}, {1}]}}',
+    "a share": '{{"n": 50%, "lessons": [{0}, {1}]}}',
+    "a span": '{{"n": 2-3, "lessons": [{0}, {1}]}}',
+    "texts in a row": '{{"why": "a"\n"b", "lessons": [{0}, {1}]}}',
+    "three quotes": '{{"why": """x "y" z""", "lessons": [{0}, {1}]}}',
+    "semicolons": '{{"first_wrong_step": 3; "lessons": [{0}; {1}]}}',
+    "equals signs": '{{"first_wrong_step" = 3, "lessons" = [{0}, {1}]}}',
+    "full width": '{{"first_wrong_step"：3，"lessons"：[{0}，{1}]}}',
+    "marks without width": '{{\ufeff"lessons": [{0},\u200b{1}]}}',
+    "round brackets": '{{"lessons": ({0}, {1})}}',
+    "numbers before the items": '{{"lessons": [1. {0}, 2. {1}]}}',
+    "names before the items": '{{"lessons": ["1": {0}, "2": {1}]}}',
+    "names of the items": '{{"lessons": {{"1": {0}, "2": {1}}}}}',
+    "bullets": '{{"lessons": [\n- {0}\n- {1}\n]}}',
+    "prose between the items": '{{"lessons": [{0}, and then {1}]}}',
+    "fences within": '```json\n{{"lessons": [\n```\n```json\n{0},\n{1}\n```\n]}}',
+    "no object around the list": '"lessons": [{0}, {1}]',
+    "JavaScript": "const made = {{lessons: [{0}, {1}]}};",
+    "a call of Python": "made = dict(lessons=[{0}, {1}])",
 }
 BEFORE = {
     "nothing": "",
@@ -259,6 +297,12 @@ LOST = [
     '"lesson": "heat\nmug"',
     '"step": 1 2',
     r'"x": "\d"',
+    '"lesson": “heat”',
+    '"lesson": "heat", "step": 1]',
+    '"lesson": "heat", "step": ',
+    '"lesson" = "heat"',
+    '"lesson": """heat"""',
+    '"lesson": heat the "mug", "step": 2',
 ]
 
 
@@ -289,6 +333,16 @@ def test_a_flawed_answer_that_was_cut_keeps_its_whole_items(flaw):
             [GOOD],
             ["cut"],
         )
+
+
+def test_an_item_within_the_text_of_a_broken_one_is_no_item():
+    inner = json.dumps(lesson("mug first"))
+    found = proposal(f'{{"lessons": [{json.dumps(lesson(GOOD))}, {{"lesson": "it says "{inner}" there"}}, {inner[:-9]}')
+    assert [entry.strategy for entry in found.entries] == [GOOD]
+
+
+def test_an_answer_that_is_a_text_in_json_is_read():
+    assert reasons(proposal(json.dumps(answer(lesson(GOOD), first_wrong_step=3).text))) == []
 
 
 @pytest.mark.parametrize("braces", [16, 17, 100, 5_000])

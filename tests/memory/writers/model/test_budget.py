@@ -91,6 +91,23 @@ def test_long_observations_are_shown_to_their_end_by_default(name):
     assert proposal.counts["shortened_texts"] == 0
 
 
+DENSE = {
+    "#@$.#\n# .*##\n" * 400: 13 * 400 - 4 * 400,
+    "3.14159,2.71828;" * 300: 16 * 300,
+    '{"a":[1,2]},' * 400: 11 * 400,
+    "በኩሽና" * 400: 4 * 400,
+    "🏠🔑" * 400: 2 * 400,
+    "คุณอยู่" * 400: 7 * 400,
+}
+"""Texts of which a token has few characters, and the most tokens that a vocabulary of one a character makes of them."""
+
+
+def test_an_estimate_of_dense_text_is_no_smaller_than_a_token_a_character():
+    short = {text[:20]: (QuestionRoom(10**6).size(text), least) for text, least in DENSE.items()}
+    assert [name for name, (said, least) in short.items() if said < least] == []
+    assert QuestionRoom(10**6).size("look at the mug " * 100) < 16 * 100 / 2.5
+
+
 def words_of(text):
     return len(text.split())
 
@@ -99,6 +116,7 @@ def words_of(text):
 @given(
     won=st.integers(0, 8),
     lost=st.integers(1, 8),
+    text=st.sampled_from([PAGE, *DENSE]),
     length=st.sampled_from([5, 300, 4000]),
     steps=st.sampled_from([1, 2, 16]),
     notes=st.integers(0, 60),
@@ -108,9 +126,9 @@ def words_of(text):
 )
 @settings(max_examples=45)
 def test_no_question_is_longer_than_the_room_of_its_writer_model_and_all_it_lacks_is_counted(
-    name, won, lost, length, steps, notes, room
+    name, won, lost, text, length, steps, notes, room
 ):
-    played = group(won, lost, PAGE[:length], steps)
+    played = group(won, lost, text[:length].strip() or "x", steps)
     held = [entry(f"note {n} " * 20, scope="lotus") for n in range(notes)]
     proposal, questions = written(name, played, held, played[:3], room)
     assert questions
