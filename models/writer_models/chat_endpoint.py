@@ -14,10 +14,11 @@ from anyio import CapacityLimiter, Lock, sleep
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
 
 from coevo.configs.bank.writer_model_config import EndpointAccess
-from coevo.models.writer_models.answer import BROKEN, LIMIT, After, Failure, after, message, pause_of, read
+from coevo.models.writer_models.answer import LIMIT, After, Failure, after, message, pause_of, read
 from coevo.models.writer_models.connection import check_address, client_of, key_of
 from coevo.models.writer_models.request_pace import Pace, Traffic, backoff
 from coevo.records.inert import visible
+from coevo.records.stated_error import BROKEN
 from coevo.records.writing import Reply
 
 DEAD = 3

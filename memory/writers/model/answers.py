@@ -191,7 +191,7 @@ def _in_parts(text: str, tails: Sequence[str], name: str) -> tuple[dict[str, Any
         return None, True
     parts = None if any(map(_is_cut, tails)) else salvaged(text, name)
     # The last item of an object that was cut is not whole.
-    if parts is not None and (cut is None or parts.count >= len(cut[name]) - 1):
+    if parts is not None and (cut is None or parts.readable >= len(cut[name]) - 1):
         return parts.fields, parts.whole
     return cut, cut is None
 
@@ -201,7 +201,7 @@ def _fuller(made: dict[str, Any], text: str, name: str) -> dict[str, Any]:
     if all(isinstance(item, Mapping) for item in made[name]):
         return made
     parts, count = salvaged(text, name), sum(isinstance(item, Mapping) for item in made[name])
-    return made if parts is None or parts.count <= count else parts.fields
+    return made if parts is None or parts.readable <= count else parts.fields
 
 
 def _is_cut(text: str) -> bool:

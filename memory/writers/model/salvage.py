@@ -25,12 +25,12 @@ class Salvaged(NamedTuple):
     Attributes:
         fields: fields, with the list; an item that cannot be read is its text there.
         whole: True if the list ends.
-        count: number of items that can be read.
+        readable: number of items that can be read.
     """
 
     fields: dict[str, Any]
     whole: bool
-    count: int
+    readable: int
 
 
 def salvaged(text: str, name: str) -> Salvaged | None:

@@ -95,9 +95,10 @@ def test_an_answer_that_nothing_comes_of_costs_tokens_and_a_request_that_fails_c
     assert (reply.prompt_tokens, reply.answer_tokens) == (prompt, answered)
 
 
+SPENT = "the model's thinking used up bank.writer.model.max_new_tokens=1024: raise it, or let it think less"
 ENDS = {
     "cut off": (said("so", "length"), "so", False, ""),
-    "cut off while thinking": (said(None, "length"), "", False, ""),
+    "cut off while thinking": (said(None, "length"), "", False, SPENT),
     "refused": (said(None, refusal="I\ncannot"), "", False, "the model refuses to answer: I cannot"),
     "filtered": (said("so", "content_filter"), "", False, "the endpoint filtered the answer"),
     "no text": (said(None, "tool_calls"), "", False, "the endpoint's answer has no text"),

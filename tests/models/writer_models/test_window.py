@@ -42,7 +42,7 @@ def test_a_question_stays_below_the_context_that_the_endpoint_states(listed, con
     with completions(lambda _: said("x"), listed) as (url, requests):
         found = room(url)
     assert found.tokens == (context or UNBOUNDED) - 1000 - TEMPLATE
-    assert found.size("größer 😀") == 5  # 13 bytes
+    assert found.size("größer 😀") == 6  # five letters and blanks, and eight bytes of others
     assert requests == []
 
 
