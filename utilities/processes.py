@@ -210,7 +210,7 @@ class _ResponseHead:
 
 
 def _head_of(url: str) -> bytes:
-    """What a server says to a GET, up to the first empty line. Raises ``OSError``: it did not come in time."""
+    """Answer of a server to a GET, up to the first empty line. Raises ``OSError``: it did not come in time."""
     give_up, heard, there = time.monotonic() + ANSWER_TIMEOUT_S, b"", urlsplit(url)
     request = f"GET {there.path or '/'} HTTP/1.1\r\nHost: {there.netloc}\r\nConnection: close\r\n\r\n"
     with socket.create_connection((there.hostname or LOOPBACK, there.port or 80), ANSWER_TIMEOUT_S) as connection:

@@ -50,18 +50,26 @@ def template_end(tokenizer: Any, options: Mapping[str, Any] = MappingProxyType(T
         tokenizer: tokenizer that has the template.
         options: values that the template may use.
     """
+    return next(iter(_behind(tokenizer, options)), None)
+
+
+def _behind(tokenizer: Any, options: Mapping[str, Any]) -> list[int]:
+    """Ids of the control tokens right behind an answer: some templates close the answer first, and then the turn."""
     template = getattr(tokenizer, "chat_template", None)
     if isinstance(tokenizer, Guess) or template is None or template in OWN:
-        return None
+        return []
     asked, answered = {"role": "user", "content": "u"}, {"role": "assistant", "content": _ANSWER}
     try:
-        text = render(tokenizer, [asked, answered, asked], options)
+        _, found, text = render(tokenizer, [asked, answered, asked], options).rpartition(_ANSWER)
     except CoevoError:
-        return None
-    behind = text.rpartition(_ANSWER)[2].lstrip()
+        return []
     controls = {str(token): index for index, token in tokenizer.added_tokens_decoder.items()}
-    ends = sorted((each for each in controls if each and behind.startswith(each)), key=len)
-    return controls[ends[-1]] if _ANSWER in text and ends else None
+    text, ids = text.lstrip() if found else "", list[int]()
+    while ends := [each for each in controls if each and text.startswith(each)]:
+        longest = max(ends, key=len)
+        ids.append(controls[longest])
+        text = text[len(longest) :]
+    return ids
 
 
 def deviating_marks(
@@ -84,10 +92,10 @@ def deviating_marks(
 
 
 def _end(policy: PretrainedPolicyConfig, tokenizer: Any, options: Mapping[str, Any]) -> list[str]:
-    end, declared = template_end(tokenizer, options), _declared(policy, tokenizer)
-    if end in declared:
+    behind, declared = _behind(tokenizer, options), _declared(policy, tokenizer)
+    if declared.intersection(behind):
         return []
-    own = tokenizer.eos_token
+    end, own = next(iter(behind), None), tokenizer.eos_token
     if end is None:
         return [
             f"the chat template ends an answer without a control token, so that only {own} ends one: let the template "

@@ -170,8 +170,12 @@ def load(directory: Path) -> Policy:
     return Policy(adapted, tokenizer)
 
 
-def outline(directory: Path) -> Policy:
+def outline(directory: Path, lora: LoraConfig | None = None) -> Policy:
     """Read the policy in a directory without its weights: the model is on the ``meta`` device and takes no memory.
+
+    Args:
+        directory: directory of the policy.
+        lora: adapters that it should have; by default those that it describes.
 
     Raises:
         CoevoError: as ``load``, or the directory has no weights.
@@ -186,7 +190,9 @@ def outline(directory: Path) -> Policy:
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=False).eval()
         if (Path(base) / GENERATION).is_file():
             model.generation_config = _read(GenerationConfig, base)
-        if adapted:
+        if adapted and lora is not None:
+            model = _adapted(model, lora)
+        elif adapted:
             model = PeftModel(model, PeftConfig.from_pretrained(str(directory), inference_mode=False))
             _check_targets(model, f"{directory / PEFT_CONFIG}: target_modules")
     return Policy(model, _read(AutoTokenizer, str(directory)))

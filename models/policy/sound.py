@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 
-from coevo.configs.policy_config import PolicyConfig, PretrainedPolicyConfig
+from coevo.configs.policy_config import LoraConfig, PolicyConfig, PretrainedPolicyConfig
 from coevo.models.policy.foreign import folder_of, settings_of
 from coevo.models.policy.language_model import Policy
 from coevo.models.policy.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS, load, outline, weights_at
@@ -31,6 +31,11 @@ SIZES = {
     "intermediate_size": "intermediate_size",
 }
 """Sizes of a scratch policy, by their names in ``config.json``."""
+UNSET = (
+    "use_rslora", "use_dora", "rank_pattern", "alpha_pattern", "modules_to_save", "layers_to_transform",
+    "layer_replication", "lora_bias", "fan_in_fan_out", "trainable_token_indices", "target_parameters",
+)  # fmt: skip
+"""Settings of adapters that no run has, and that change what their weights do."""
 FOREIGN = ("model_type", "hidden_size", "num_hidden_layers")
 """Settings that a policy keeps from the model that it began as."""
 
@@ -56,7 +61,7 @@ def check_files(directory: Path, config: PolicyConfig) -> None:
     """
     adapted = (directory / PEFT_CONFIG).is_file()
     if adapted:
-        _check_adapters(directory)
+        _check_adapters(directory, config)
     else:
         _check_architecture(directory, config)
         check_stored(str(directory))
@@ -116,12 +121,16 @@ def _architecture(config: PolicyConfig) -> dict[str, Any]:
     return {name: known[name] for name in FOREIGN if name in known}
 
 
-def _check_adapters(directory: Path) -> None:
-    """Check that a file has the adapters that its settings describe: PEFT would draw a missing one at random."""
+def _check_adapters(directory: Path, config: PolicyConfig) -> None:
+    """Check that a file has the adapters of the run, and its settings their scale: PEFT draws a missing one at random,
+    and leaves the base model as it is under a scale of 0.
+    """
+    is_foreign = isinstance(config, PretrainedPolicyConfig) and Path(config.path) == directory  # no run's
+    lora = None if is_foreign else _lora(directory, config)
     weights_at(directory / PEFT_WEIGHTS)
     described = {
         name.replace(".default.", "."): list(value.shape)
-        for name, value in outline(directory).model.named_parameters()
+        for name, value in outline(directory, lora).model.named_parameters()
         if "lora_" in name
     }
     try:
@@ -131,7 +140,24 @@ def _check_adapters(directory: Path) -> None:
     wrong = [name for name, shape in described.items() if stored.get(name) != shape]
     if wrong or not described:
         named = wrong[0][:120] if wrong else "every adapter"
-        raise _unsound(directory, f"{named} is missing, or has another shape than adapter_config.json describes")
+        raise _unsound(
+            directory,
+            f"{named} is missing, or has another shape than {'policy.lora' if lora else PEFT_CONFIG} describes",
+        )
+
+
+def _lora(directory: Path, config: PolicyConfig) -> LoraConfig:
+    """Settings of a run's adapters, which those beside the weights have to agree with."""
+    lora = config.lora if isinstance(config, PretrainedPolicyConfig) else None
+    if lora is None:
+        raise _unsound(directory, "it has adapters, and the run has none")
+    found = {"bias": "none"} | settings_of(directory / PEFT_CONFIG)
+    wanted = {"peft_type": "LORA", "r": lora.r, "lora_alpha": lora.alpha, "bias": "none"}
+    wrong = [name for name in wanted if found.get(name) != wanted[name]] + [name for name in UNSET if found.get(name)]
+    if wrong:
+        said = str(found.get(wrong[0]))[:40]
+        raise _unsound(directory, f"{PEFT_CONFIG} has other adapters than policy.lora: {wrong[0]} is {said!a}")
+    return lora
 
 
 def _types(file: Path) -> dict[str, str]:

@@ -46,7 +46,7 @@ class Sum:
 
 
 class PanicError(BaseException):
-    """What a package in Rust raises when it panics: no ``Exception``."""
+    """Panic of a package in Rust: no ``Exception``."""
 
 
 class UnsayableError(RuntimeError):

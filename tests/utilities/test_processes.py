@@ -163,7 +163,7 @@ GREETINGS = [
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/1.1 200 OK\r\n".encode("utf-16"), b"<html>200</html>",
 ]  # fmt: skip
 ENDLESS = [(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), (b"HTTP/1.1 ", b"2"), (b"HTTP/1.1 200 OK\r\n", b"a"), (b"", b"")]
-"""What a neighbour says at first, and then from time to time without an end."""
+"""Words of a neighbour: the first, and those that follow without an end."""
 
 
 @pytest.mark.parametrize(("first", "then"), ENDLESS)

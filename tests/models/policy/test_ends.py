@@ -23,7 +23,26 @@ from coevo.records.draws import key
 
 OTHER = "<|endoftext|>"
 CHATML = ("<|im_start|>", "<|im_end|>")
+COHERE = ("<|START_OF_TURN_TOKEN|>", "<|END_RESPONSE|>", "<|END_OF_TURN_TOKEN|>")
+DEEPSEEK = ("<｜User｜>", "<｜Assistant｜>", "<｜end▁of▁sentence｜>")
+GEMMA4 = (("<|turn>", "<turn|>"), "<turn|>")
 TEMPLATES = {
+    "cohere": (COHERE, "<|END_OF_TURN_TOKEN|>"),
+    "cohere2": (COHERE, "<|END_RESPONSE|>"),
+    "deepseekv3": (DEEPSEEK, DEEPSEEK[-1]),
+    "deepseek_r1_distill": (DEEPSEEK, DEEPSEEK[-1]),
+    "gemma4": GEMMA4,
+    "gemma4_v5": GEMMA4,
+    "diffusion_gemma": GEMMA4,
+    "muse_glimmer": (("<|eot|>",), "<|eot|>"),
+    "nemotron_3_nano": (CHATML, "<|im_end|>"),
+    "nemotron_3_ultra": (CHATML, "<|im_end|>"),
+    "lfm2_v2": (CHATML, "<|im_end|>"),
+    "qwen2_5_vl": (CHATML, "<|im_end|>"),
+    "qwen3_8": (CHATML, "<|im_end|>"),
+    "qwen3_vl": (CHATML, "<|im_end|>"),
+    "llama3_1": (("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"), "<|eot_id|>"),
+    "phi3_5": (("<|user|>", "<|assistant|>", "<|end|>"), "<|end|>"),
     "qwen2_5": (CHATML, "<|im_end|>"),
     "qwen3": (CHATML, "<|im_end|>"),
     "qwen3_instruct_2507": (CHATML, "<|im_end|>"),
@@ -68,7 +87,7 @@ def notices(folder, made, **card):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", mostly_soak([*TEMPLATES], "qwen3", "llama3", "gemma3", "gptoss"))
+@pytest.mark.parametrize("name", mostly_soak([*TEMPLATES], "qwen3", "cohere2", "llama3", "gemma3", "gptoss"))
 def test_the_end_of_real_templates_is_found_and_named(name, tmp_path):
     marks, end = TEMPLATES[name]
     bos = "<|begin_of_text|>" if name.startswith("llama") else None
@@ -78,6 +97,21 @@ def test_the_end_of_real_templates_is_found_and_named(name, tmp_path):
     assert f"ends an answer with {end}" in said and f"set eos_token={end}" in said
     assert notices(tmp_path, made, eos_token_id=[made.eos_token_id, template_end(made)]) == []
     assert notices(tmp_path, tokenizer(source(name), marks, eos=end, bos=bos)) == []
+
+
+CLOSED = {
+    "<|im_end|></a>": True, "</a><|im_end|>": True, "</a></b><|im_end|>": True, "<|im_end|></a></b>": True,
+    "</a>\n<|im_end|>": False, "</a> <|im_end|>": False, "<|im_end|><|im_end|>": True, "</a></a><|im_end|></b>": True,
+    "\n</a><|im_end|>": True, "</a>": False,
+}  # fmt: skip
+"""Several control tokens behind an answer, and whether the one that the tokenizer names is among the first."""
+
+
+@pytest.mark.parametrize("closed", CLOSED, ids=ascii)
+def test_an_answer_that_is_closed_before_its_turn_is_no_notice(tmp_path, closed):
+    made = tokenizer(SIMPLE.replace("<|im_end|>", closed), (*CHATML, "</a>", "</b>"), eos="<|im_end|>")
+    assert made.convert_ids_to_tokens(template_end(made)) == ("</a>" if "</a>" in closed[:5] else "<|im_end|>")
+    assert (notices(tmp_path, made) == []) == CLOSED[closed]
 
 
 def test_an_answer_ends_with_the_token_of_the_template_in_both_engines():

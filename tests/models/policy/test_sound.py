@@ -132,6 +132,45 @@ def test_whole_weights_are_loaded_as_they_are(directory, tmp_path):
     load_sound(tmp_path / "llama", PretrainedPolicyConfig(type="pretrained", path="nobody/elsewhere"))
 
 
+ADAPTERS = (
+    {"lora_alpha": 0}, {"lora_alpha": 6400}, {"lora_alpha": -64}, {"r": 8}, {"r": 0}, {"use_rslora": True},
+    {"alpha_pattern": {"q_proj": 0}}, {"rank_pattern": {"q_proj": 1}}, {"target_modules": ["q_proj"]},
+    {"target_modules": []}, {"peft_type": "IA3"}, {"peft_type": "\x1b[2J"}, {"use_dora": True}, {"bias": "all"},
+    {"modules_to_save": ["lm_head"]}, {"layers_to_transform": [0]}, {"layer_replication": [[0, 1], [0, 1]]},
+    {"fan_in_fan_out": True}, {"peft_type": None}, {"lora_alpha": "64"}, {"lora_alpha": None}, {"r": 2**40},
+)  # fmt: skip
+"""Settings of adapters that are not the run's; PEFT follows most of them without a word."""
+
+
+@pytest.mark.parametrize("changed", ADAPTERS, ids=ascii)
+def test_adapters_with_other_settings_than_the_run_are_refused(adapted, changed):
+    config, folder = adapted
+    check_files(folder, config)
+    file = folder / "adapter_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changed))
+    if "target_modules" not in changed:  # the weights decide
+        refused(check_files, folder, config)
+    tensors = load_file(folder / "adapter_model.safetensors")
+    fewer = {name: tensor for name, tensor in tensors.items() if "q_proj" in name}
+    save_file(fewer, folder / "adapter_model.safetensors")
+    assert refused(check_files, folder, config)
+
+
+@pytest.fixture
+def adapted(directory, tmp_path):
+    config = PretrainedPolicyConfig(type="pretrained", path=str(directory), lora=LoraConfig())
+    save(build(config, WORDS, key(0)), tmp_path / "adapted")
+    return config, tmp_path / "adapted"
+
+
+def test_adapters_belong_to_a_run_that_has_some(adapted):
+    config, folder = adapted
+    assert "the run has none" in refused(check_files, folder, config.model_copy(update={"lora": None}))
+    assert "the run has none" in refused(check_files, folder, SMALL)
+    assert "r is " in refused(check_files, folder, config.model_copy(update={"lora": LoraConfig(r=8)}))
+    check_files(folder, PretrainedPolicyConfig(type="pretrained", path=str(folder)))  # evaluated by its name
+
+
 def test_adapters_that_are_nonsense_are_refused(directory, tmp_path):
     config = PretrainedPolicyConfig(type="pretrained", path=str(directory), lora=LoraConfig())
     adapted = tmp_path / "adapted"
