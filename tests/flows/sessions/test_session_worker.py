@@ -64,6 +64,16 @@ def test_a_folder_of_prefects_that_is_not_ours_is_not_used(tmp_path, monkeypatch
     assert not Path(variables["TMPDIR"]).exists()
 
 
+@pytest.mark.parametrize("aside", [False, True])
+def test_output_of_sessions_leaves_room_for_a_document(aside):
+    script = f"import sys\nfrom {worker.__name__} import supervise\n"
+    script += f"supervise([sys.executable, '-c', 'print(1)'], lambda: None, aside={aside})"
+    line, variables = [sys.executable, "-c", script], {**os.environ, "PYTHONPATH": "."}
+    done = subprocess.run(line, cwd=ROOT, env=variables, capture_output=True, text=True, check=True, timeout=110)
+    assert done.stdout == ("" if aside else "1\n")
+    assert ("1" in done.stderr.split()) == aside
+
+
 JUMPS = {
     -14400.0: "back by 240 min", 90000.0: "ahead by 1500 min", -61.0: "back by 1 min", 61.0: "ahead by 1 min",
     -3600.0: "back by 60 min", 3600.0: "ahead by 60 min", -86400.0 * 3650: "back by 5256000 min",

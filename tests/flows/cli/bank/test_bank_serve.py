@@ -16,16 +16,34 @@ import coevo as library
 
 
 @contextmanager
-def started(bank):
-    """Address and process of a server."""
-    command = [sys.executable, "-P", "-m", "coevo.flows", "bank", "serve", str(bank)]
+def served(bank, *options):
+    """Process of a server."""
+    command = [sys.executable, "-P", "-m", "coevo.flows", "bank", "serve", str(bank), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        yield re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())[0], process
+        yield process
     finally:
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+@contextmanager
+def started(bank):
+    """Address and process of a server."""
+    with served(bank) as process:
+        yield re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())[0], process
+
+
+def test_its_document_comes_first_and_alone(coevo, tmp_path):
+    library.open_bank(tmp_path / "bank")
+    token = coevo("bank", "token", tmp_path / "bank").out.strip()
+    with served(tmp_path / "bank", "--json") as process:
+        told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
+        assert told == {"bank": str(tmp_path / "bank"), "url": told["url"], "mcp": f"{told['url']}/mcp"}
+        assert asked(told["url"], "/retrieve", {"query": "mug"}, token) == (200, {"lessons": []})
+        os.kill(process.pid, signal.SIGINT)
+        assert process.stdout.read() == ""
 
 
 def asked(url, path, body, token):
