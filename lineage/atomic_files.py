@@ -90,7 +90,10 @@ def check_file_system(directory: Path) -> None:
     Raises:
         CoevoError: it cannot; names the remedy.
     """
-    missing = lacking(directory)
+    try:
+        missing = lacking(directory)
+    except OSError as error:  # of the directory, not of the file that was tried
+        raise OSError(error.errno, error.strerror, str(directory)) from error
     if missing is not None:
         raise CoevoError(f"{directory}: its file system has no {missing}, which runs need: {another(missing)}")
 

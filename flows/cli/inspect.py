@@ -195,14 +195,12 @@ def _below(one: RunSummary) -> Iterator[str]:
 
 
 def _before_a_change(revisions: Sequence[Manifest]) -> str:
-    """The last evaluated revision, if a command has changed the bank or a setting since; else empty."""
+    """The last evaluated revision, if a command has changed the bank since; else empty."""
     last = history.evaluated(revisions)
-    if last is None:
+    later = [] if last is None else [each for each in history.trail(revisions) if each.revision > last.revision]
+    if last is None or not any(map(is_by_hand, later)):
         return ""
-    if any(is_by_hand(each) for each in history.trail(revisions) if each.revision > last.revision):
-        return f"revision {last.revision}, before a command changed its bank"
-    before, now = ({**each.state["config"], "iterations": None} for each in (last, revisions[-1]))
-    return "" if before == now else f"revision {last.revision}, before its settings changed"
+    return f"revision {last.revision}, before a command changed its bank"
 
 
 def _cells(one: RunSummary, row: dict[str, Any]) -> dict[str, object]:

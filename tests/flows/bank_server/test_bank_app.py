@@ -77,7 +77,8 @@ def test_what_is_not_found_is_said_without_the_names_of_others(server):
         ("bob", {}, ""),
         (None, {"query": "knock"}, ""),
     ):
-        answer = server.ask("/retrieve", {"query": "ledger"} | more, user=user)[1]
+        names = {} if user is None else {"user": user}
+        answer = server.ask("/retrieve", {"query": "ledger"} | more, **names)[1]
         assert answer["no_lesson"] == said, (user, more)
 
 
