@@ -104,22 +104,27 @@ class PagePart:
     is_open: bool = False
 
 
+def plain_shape(text: str) -> str:
+    """A text in which the punctuation and the blanks of other scripts are plain, character by character."""
+    return text.translate(_PLAIN)
+
+
 @lru_cache(maxsize=64)
 def label_pattern(label: str) -> re.Pattern[str]:
     """Pattern of a label at the beginning of a line, with what belongs to it up to the action."""
-    words = r"[ _\-]?".join(map(re.escape, label.split(" ")))
-    return re.compile(rf"{_LEAD}(?P<marks>[*_]{{1,4}})? ?{_WORDS}{words}(?: is)?{_AFTER}", re.IGNORECASE | re.MULTILINE)
+    return re.compile(rf"{_LEAD}{_label(label)}", re.IGNORECASE | re.MULTILINE)
 
 
 @lru_cache(maxsize=64)
 def inner_pattern(label: str) -> re.Pattern[str]:
     """Pattern of a label behind a sentence."""
+    before = rf"(?<=[.!?;:)\]。！？,])[ ]+(?:[^\w\n]|\d[.)]|{_ROLE}){{0,6}}?"
+    return re.compile(before + _label(label), re.IGNORECASE)
+
+
+def _label(label: str) -> str:
     words = r"[ _\-]?".join(map(re.escape, label.split(" ")))
-    return re.compile(
-        rf"(?<=[.!?;:)\]。！？,])[ ]+(?:[^\w\n]|\d[.)]|{_ROLE}){{0,6}}?"
-        rf"(?P<marks>[*_]{{1,4}})? ?{_WORDS}{words}(?: is)?{_AFTER}",
-        re.IGNORECASE,
-    )
+    return rf"(?P<marks>[*_]{{1,4}})? ?{_WORDS}{words}(?: is| to take)?{_AFTER}"
 
 
 @lru_cache(maxsize=64)
@@ -136,12 +141,16 @@ class Page:
         label: label of the form.
         names: names of actions, which the label needs; empty where any text follows it.
         finished: False if the length limit cut it.
+        data: parts in which nothing is a label or a turn; here-documents by default.
     """
 
-    def __init__(self, text: str, label: str, names: tuple[str, ...], finished: bool) -> None:
-        self.text, self.shape = text, text.translate(_PLAIN)
+    def __init__(
+        self, text: str, label: str, names: tuple[str, ...], finished: bool, data: Whole | None = None
+    ) -> None:
+        self.text, self.shape = text, plain_shape(text)
         self._label, self._known = label, names
-        self._data = Whole(each for each in heredocs(text) if each.closed or not finished)
+        self._heredocs = Whole(each for each in heredocs(text) if each.closed or not finished)
+        self._data = self._heredocs if data is None else data
 
     @cached_property
     def labels(self) -> list[PagePart]:
@@ -181,8 +190,11 @@ class Page:
 
     def turn(self, start: int, stop: int) -> int:
         """Position of the first invented turn; ``stop`` without one."""
-        mine = next((at.start() for at in _TURN.finditer(self.shape, start, stop) if self._counts(at, start)), stop)
-        return min(mine, observed(self.shape, start, stop, self._data))
+        return min(self.speaker(start, stop), observed(self.shape, start, stop, self._data))
+
+    def speaker(self, start: int, stop: int) -> int:
+        """Position of the first line of another speaker; ``stop`` without one."""
+        return next((at.start() for at in _TURN.finditer(self.shape, start, stop) if self._counts(at, start)), stop)
 
     def other(self, start: int, stop: int) -> int:
         """Position of the first label of something else; ``stop`` without one."""
@@ -195,7 +207,7 @@ class Page:
 
     @cached_property
     def _marks(self) -> list[re.Match[str]]:
-        return [mark for mark in MARK.finditer(self.shape) if mark.start() not in self._data]
+        return [mark for mark in MARK.finditer(self.shape) if mark.start() not in self._heredocs]
 
     @cached_property
     def _places(self) -> list[int]:
@@ -243,12 +255,15 @@ class Page:
         )
 
     def _ends(self, opening: re.Match[str], mark: re.Match[str], start: int) -> bool:
-        """Report whether a mark can end a fence, or begins the next: it is as long, and not in a text of the code."""
-        if self._margin(mark).strip(" >") and self._is_text(start, mark.start()):
+        """Report whether a mark can end a fence, or begins the next: it is as long, and not within the code."""
+        if not mark["mark"].startswith(opening["mark"]):
             return False
-        return opening["mark"][0] == mark["mark"][0] and (
-            len(mark["mark"]) >= len(opening["mark"]) or mark["info"] != ""
-        )
+        is_within = self._margin(mark).strip(" >") and self.shape.find("\n", opening.end(), mark.start()) >= 0
+        return not is_within or not (self._has_text_behind(mark) or self._is_text(start, mark.start()))
+
+    def _has_text_behind(self, mark: re.Match[str]) -> bool:
+        start = mark.start() + len(mark["mark"])
+        return self.shape[start : start + MAX_MARGIN].partition("\n")[0].strip(" .,:;!*_") != ""
 
     def _margin(self, mark: re.Match[str]) -> str:
         """Text before a mark in its line."""

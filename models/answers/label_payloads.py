@@ -17,7 +17,14 @@ from coevo.models.answers.answer_page import (
 from coevo.models.answers.extent import ActionKind, cleaned, extent, kind_of
 from coevo.records.answer_faults import Fault
 from coevo.records.answer_form import NamedAction
+from coevo.records.lenient import value_at
 
+PROSE_LINES = 3
+"""Maximum number of lines of prose between a name that is not known and its fence."""
+MISSING = PagePart(0, 0)
+"""Payload that is announced, but does not follow: its action is not complete."""
+_ANNOUNCES = re.compile(r"\b(?:query|sql|code|command|statement|script|answer)\b[^\n]*:[*_]*$", re.IGNORECASE)
+"""Line of prose that announces a payload."""
 _PROSE = re.compile(
     r"[\W_]*(?:[A-Z][a-z']* +[a-z]|I'\w+ "
     r"|(?:explanation|note|reason|because|since|this|these|so|therefore|where)\b(?=.* .* ))",
@@ -77,17 +84,58 @@ def fence_payload(page: Page, label: PagePart, language: str, since: int, stop: 
         stop: position of the next label.
     """
     last = page.turn(label.end, stop)
-    marks = page.marks(label.end, last)
-    if page.around(label):
-        until = marks[0].start() if marks else last
-        inner = page.text[label.end : until].strip("\n").rstrip()
-        if inner.strip() and (not marks or not page.opens(marks[0])) and _is_code(inner, language):
-            end = marks[0].end() if marks else until
-            return PagePart(label.start, end, inner, bool(marks) or end < len(page.text))
-    found = _in_fences(page, marks, label.end, language)
+    found = _around(page, label, language, last) or _in_fences(page, page.marks(label.end, last), label.end, language)
     if found is None:
         found = _unfenced(page, label.end, page.other(label.end, last), language)
     return found or _before(page, label, language, since, last)
+
+
+def payload_of_bare_name(page: Page, label: PagePart, since: int, stop: int) -> PagePart | None:
+    """Payload of a name that may have one: a fence behind a few lines of prose, a query, a value, or a fence before.
+
+    Args:
+        page: the answer.
+        label: label with its name.
+        since: end of the action before.
+        stop: position of the next label or turn.
+
+    Returns:
+        The payload; None without one; ``MISSING`` if one is announced that does not follow.
+    """
+    mark = next(iter(page.marks(label.end, stop)), None)
+    between = page.shape[label.end : stop if mark is None else mark.start()]
+    prose = [line for line in between.split("\n") if line.strip()]
+    found = _around(page, label, "", stop)
+    if found is None and mark is not None and len(prose) <= PROSE_LINES:
+        found = _in_fences(page, [mark], label.end, "") or (MISSING if mark["info"] else None)
+    if found is None:
+        found = _value(page, label.end, stop) or _before(page, label, "", since, stop)
+    is_announced = mark is None and 0 < len(prose) <= PROSE_LINES and _ANNOUNCES.search(prose[-1].rstrip())
+    return found or (MISSING if is_announced else None)
+
+
+def _value(page: Page, start: int, stop: int) -> PagePart | None:
+    """Query, JSON or box directly behind a name."""
+    begin = stop - len(page.shape[start:stop].lstrip())
+    if kind_of(page.text[begin:stop].split("\n")) is ActionKind.QUERY:
+        found = _code(page, begin, stop)
+        return None if found.fault else found
+    is_json = page.text[begin : begin + 1] in ("{", "[") and value_at(page.text, begin) is not None
+    is_value = is_json or _BOXED.match(page.text, begin + page.text.startswith("$", begin)) is not None
+    return final_answer(page, begin, stop) if is_value else None
+
+
+def _around(page: Page, label: PagePart, language: str, last: int) -> PagePart | None:
+    """Code behind a name in the same fence."""
+    if not page.around(label):
+        return None
+    marks = page.marks(label.end, last)
+    end = marks[0].start() if marks else last
+    inner = page.text[label.end : end].strip("\n").rstrip()
+    if not inner.strip() or (marks and page.opens(marks[0])) or not _is_code(inner, language):
+        return None
+    end = marks[0].end() if marks else end
+    return PagePart(label.start, end, inner, bool(marks) or end < len(page.text))
 
 
 def _in_fences(page: Page, marks: Sequence[re.Match[str]], start: int, language: str) -> PagePart | None:
@@ -154,12 +202,12 @@ def line_of(page: Page, label: PagePart, stop: int) -> PagePart | None:
         return PagePart(start, found.end, "\n".join(lines).strip(), found.closed, fault)
     end = page.shape.find("\n", start, last)
     end = last if end < 0 else end
-    text = _unquoted(page.text[start:end].strip(), page.shape[label.start : label.end])
+    text = unquoted(page.text[start:end].strip(), page.shape[label.start : label.end])
     text = text if start == label.end else _ITEM.sub("", text)
     return PagePart(start, end, _STOP.sub("", cleaned(text)), end < len(page.text))
 
 
-def _unquoted(text: str, label: str) -> str:
+def unquoted(text: str, label: str) -> str:
     """A line without the second half of the marks that begin before its label, or the marks of code around it."""
     for mark, closing in (("`", "`"), ('"', '"'), ('"', "”"), ("'", "'"), ("'", "’")):
         if mark in label and text.endswith(closing) and text.count(closing) % 2 == 1:
@@ -229,8 +277,9 @@ def _before(page: Page, label: PagePart, language: str, since: int, last: int) -
     mark, fence = found
     gap = page.text[fence.end : label.start].strip(" \n*_")
     info = page.language(mark)
-    is_query = kind_of(fence.text.split("\n")) is ActionKind.QUERY
-    fits = info in _family(language) - NEUTRAL or (is_query if info in NEUTRAL else not language)
+    kind = kind_of(fence.text.split("\n"))
+    is_code = kind is ActionKind.QUERY or (kind is ActionKind.CODE and not language)
+    fits = info in _family(language) - NEUTRAL or (is_code if info in NEUTRAL else not language)
     fits = fits and (info not in NEUTRAL or not language or "sql" in _family(language))
     if gap.count("\n") > 1 or page.turn(fence.end, label.start) < label.start or not fits:
         return None

@@ -8,6 +8,7 @@ import pytest
 from coevo.models.answers.read import Reader
 from coevo.models.answers.spans import fences
 from coevo.records.answer_faults import Fault
+from coevo.records.answer_form import NamedAction, NamedForm
 
 LABELS = ["Action: {}", "**Action:** {}", "**Action**: {}", "Action:\n{}", "### Action\n{}", "Action: **{}**"]
 THOUGHTS = ["", "Thought: I need the rows.\n", "the rows of the table.\n\n", "}\n", "\n\n\n", "1. First, list them.\n"]
@@ -119,6 +120,7 @@ AROUND = ["```{}\n", "````{}\n", "`````{}\n", "~~~{}\n", "~~~~{}\n"]
 BEHIND = ["", "\n", "\nObservation: x", "\n\nor\n```sql\nSELECT 9\n```"]
 IN_LONGER = ["cat f\n```\ncat g", "```\ncode\n```", "echo a\n```sql\necho b\n```\necho c"]
 """Code with a line that is the mark of a fence, which a longer mark encloses."""
+NAMED = NamedForm(actions=(NamedAction(name="Operation", fence=""),))
 
 
 @pytest.mark.parametrize("code", [*MARKED, *IN_LONGER])
@@ -127,7 +129,7 @@ def test_the_mark_of_a_fence_in_code_does_not_end_it(code):
         mark = opening.partition("{")[0]
         if code not in IN_LONGER or len(mark) > 3 or mark[0] == "~":
             said = f"{label.format('Operation')}\n{opening.format(language)}{code}\n{mark}{behind}"
-            assert read(said).action == f"Operation {code}", said
+            assert read(said).action == Reader(NAMED).read(said).action == f"Operation {code}", said
             assert Reader("fence").read(f"So:\n{opening.format(language)}{code}\n{mark}").action == code, said
 
 

@@ -78,6 +78,17 @@ def read(text, form="auto", tools=(), thinking=False, finished=True):
         ("Action - go to fridge 1", GO),
         ("**Action** - go to fridge 1", GO),
         ("Action – go to fridge 1", GO),
+        ("[Action]: go to fridge 1", GO),
+        ("`Action: go to fridge 1`", GO),
+        ("Action： go to fridge 1", GO),
+        ("• Action: go to fridge 1", GO),
+        ("2) Action: go to fridge 1", GO),
+        ("<b>Action:</b> go to fridge 1", GO),
+        ("Action to take: go to fridge 1", GO),
+        ("The next action is: go to fridge 1", GO),
+        ("Agent: Action: go to fridge 1", GO),
+        ("Action: go to fridge 1\n\nAssistant: Action: look", GO),
+        ("Action: bash\n```bash\n<your command>\n```\nSo:\nAction: look", "look"),
     ],
 )
 def test_the_action_of_an_answer(text, action):
