@@ -12,6 +12,7 @@ from coevo.envs.base import Environment
 from coevo.envs.registry import make
 from coevo.flows.evaluation.panel_evaluation import BANKS, Evaluation, EvaluationRequest, check_panel
 from coevo.flows.history.revision_reference import Reading, reading
+from coevo.flows.servers.ray_cluster import use_cluster
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank_state import BankState
@@ -29,7 +30,7 @@ from coevo.tasks.play.play import RolloutWorker
 from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, is_shown, recall
 from coevo.tasks.publish.reporter import in_stage, reporter
 from coevo.tasks.revision_artifacts import REFERENCES, references_of
-from coevo.tasks.run.assemble import open_engine, worker_with
+from coevo.tasks.run.assemble import open_engine, place_simulators, worker_with
 from coevo.tasks.run.run_writer_model import check_endpoints, open_writing, spent_before
 from coevo.tasks.run.weight_digests import check_weights
 from coevo.tasks.steps.evaluate import panel_index
@@ -71,7 +72,9 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, workspace))
         config = configured(run, request)
         with in_stage("builds the environment"):
+            use_cluster(config, workspace.root)
             env = stack.enter_context(closing(make(run.config.env)))
+            place_simulators(config, env)
         iteration = run.manifest.iteration if request.iteration is None else request.iteration
         world, name = env.at(iteration), request.panel or config.evaluation.panels[0]
         check_panel(env, name)

@@ -26,6 +26,7 @@ from coevo.flows.evaluation.evaluation_targets import ListedBank, Target, Target
 from coevo.flows.evaluation.panel_evaluation import BANKS, check_panel
 from coevo.flows.evaluation.sample_results import EpisodeKey, ResultFile, calls_beside, episode_row, figures_of
 from coevo.flows.history.revision_reference import reading
+from coevo.flows.servers.ray_cluster import use_cluster
 from coevo.lineage.revision.code_version import code_of_run
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
@@ -130,6 +131,7 @@ def evaluate_samples(
         target = stack.enter_context(opened(text, settings, workspace, scratch))
         open_parts(target.config, "bank.retrieval")
         with in_stage("builds the environment"):
+            use_cluster(target.config, workspace.root)
             env = stack.enter_context(closing(make(target.config.env)))
         name = request.panel or target.config.evaluation.panels[0]
         check_panel(env, name)

@@ -100,7 +100,7 @@ def test_a_place_that_is_lost_ends_its_process_and_says_so(launcher, cluster, tm
 def test_a_server_ends_with_all_that_it_started_when_ray_kills_the_children_of_its_actor(launcher, tmp_path):
     (place,) = launcher.places(1, ONE_CORE, "pool")
     process = place.start(Launch(["{python}", "-c", PARENT], {}, tmp_path / "log", guard="leash"))
-    wait(lambda: process.runs() and (tmp_path / "log").exists(), 60)
+    wait(lambda: process.runs() and "started" in (tmp_path / "log").read_text(), 120)
     family = psutil.Process(process.pid).children(recursive=True)
     assert len(family) == 3  # a second guard, the program, and what it started
     os.kill(process.pid, 9)
