@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.load.load import validate
@@ -72,9 +72,7 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, workspace))
         config = configured(run, request)
         with in_stage("builds the environment"):
-            use_cluster(config, workspace.root)
-            env = stack.enter_context(closing(make(run.config.env)))
-            place_simulators(config, env)
+            env = stack.enter_context(closing(_built(config, workspace)))
         iteration = run.manifest.iteration if request.iteration is None else request.iteration
         world, name = env.at(iteration), request.panel or config.evaluation.panels[0]
         check_panel(env, name)
@@ -99,6 +97,14 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         learner = learner_at(run, start, worker, stack.enter_context(opened), scratch)
         shares, _ = discover(learner, panel, seen, episodes, request.discovery)
         return Evaluation(panel, episodes, shares, vendi)
+
+
+def _built(config: RunConfig, workspace: Workspace) -> Environment[Any]:
+    """The environment of a run, with its simulators where the run's placement says."""
+    use_cluster(config, workspace.root)
+    env = make(config.env)
+    place_simulators(config, env)
+    return env
 
 
 def evaluate_panels(reference: str, workspace: Workspace) -> list[Evaluation]:

@@ -72,7 +72,8 @@ def open_engine(
     from coevo.models.policy.sound import check_files, check_values, load_sound
 
     if isinstance(engine, VllmEngineConfig):
-        from coevo.models.engines.vllm.vllm_engine import ServerPlaces, VllmEngine
+        from coevo.models.engines.vllm.engine_launch import ServerPlaces
+        from coevo.models.engines.vllm.vllm_engine import VllmEngine
 
         sleeps = isinstance(config.placement, SharedPlacement)
         check_files(policy, config.policy)

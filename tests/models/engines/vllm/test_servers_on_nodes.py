@@ -12,8 +12,8 @@ from support.vllm_standin import PROBE, PROMPT, SERVER
 from support.weights import known
 
 from coevo.configs.rollout.rollout_config import VllmEngineConfig
+from coevo.models.engines.vllm.engine_launch import POOL, EngineLaunch, ServerPlaces
 from coevo.models.engines.vllm.replica import Replica
-from coevo.models.engines.vllm.vllm_engine import POOL, EngineLaunch, ServerPlaces
 from coevo.models.engines.vllm.vllm_server import ServerSettings
 from coevo.utilities.cluster.joined_cluster import ClusterError
 from coevo.utilities.cluster.node_places import ClusterLauncher
