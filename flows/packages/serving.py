@@ -109,7 +109,7 @@ def serve(
                     try:
                         Starting(process, log).wait(lambda: answers(f"{url}/ping"), STARTUP)
                     except NotReadyError as error:
-                        raise CoevoError(f"the server at {url} {error}") from None
+                        raise CoevoError(f"the server at {url} did not start: it {error}") from None
                 yield Serving(name, url, process, log)
         finally:
             process.stop()

@@ -75,7 +75,9 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
             try:
                 Starting(process, log).wait(server.answers, STARTUP)
             except NotReadyError as error:
-                raise ServerError(f"the {name} server on port {server.port} {error}, then try again") from None
+                raise ServerError(
+                    f"the {name} server did not start on port {server.port}: it {error}, then try again"
+                ) from None
             return server
 
 
