@@ -56,10 +56,9 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
             known.stop()
         log = workspace / f"{name}.log"
         with in_stage(f"starts the {TITLES.get(name, name)} server"):
-            variables = {**telemetry.OFF, **UTF8, **settings}
             launch = Launch(
                 ["{python}", "-P", "-m", *command, "{port}"],
-                variables,
+                {**telemetry.OFF, **UTF8, **settings},
                 log,
                 directory=sys.prefix,  # uvicorn imports from where it starts, whatever -P says
                 withheld=(VARIABLE,),  # for clients, not for servers
