@@ -55,6 +55,10 @@ class TrainerPool(RayPool):
     """Memory of each of their GPUs in GiB, for the dry run; null means unknown."""
 
 
+class EnginePool(RayPool):
+    """Servers of vLLM, ``rollout.engine.replicas`` in all; one with several GPUs splits the model over them."""
+
+
 class RayPools(Config):
     """Parts that run on the cluster; a pool that is not set stays in the run's own machine."""
 
@@ -62,11 +66,13 @@ class RayPools(Config):
     """Simulators of a stateful environment."""
     trainer: TrainerPool | None = None
     """Processes of the update."""
+    engines: EnginePool | None = Field(default=None, exclude_if=lambda engines: engines is None)
+    """Servers of vLLM."""
 
     @model_validator(mode="after")
     def _used(self) -> Self:
-        if self.environments is None and self.trainer is None:
-            raise ValueError("none is set: set placement.pools.environments={} or placement.pools.trainer={}")
+        if self.environments is None and self.trainer is None and self.engines is None:
+            raise ValueError("none is set: set placement.pools.environments={} or that of trainer or engines")
         return self
 
 
@@ -86,6 +92,11 @@ class RayPlacement(Config):
 
 
 PlacementConfig = Annotated[SharedPlacement | SeparatePlacement | RayPlacement, Field(discriminator="type")]
+
+
+def engine_pool(placement: SharedPlacement | SeparatePlacement | RayPlacement | None) -> EnginePool | None:
+    """Pool of the vLLM servers on a cluster; None for servers of this machine."""
+    return placement.pools.engines if isinstance(placement, RayPlacement) else None
 
 
 def trainer_pool(placement: SharedPlacement | SeparatePlacement | RayPlacement | None) -> TrainerPool | None:

@@ -3,14 +3,24 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
-from coevo.configs.placement_config import RayPlacement, SeparatePlacement, SharedPlacement
+from coevo.configs.placement_config import RayPlacement, RayPool, SeparatePlacement, SharedPlacement
 from coevo.configs.rollout.rollout_config import VllmEngineConfig, gpus_of
 from coevo.configs.run_config import RunConfig
 from coevo.configs.update.update_config import DeepSpeedConfig
-from coevo.models.trainer.trainer_launch import Launched, TrainerRanks
+from coevo.lineage.lineage import Lineage
+from coevo.lineage.revision.manifest import Manifest
+from coevo.models.trainer.trainer_client import StartingPoint, TrainerLostError
+from coevo.models.trainer.trainer_launch import TrainerRanks
+from coevo.tasks.session import Session
+from coevo.utilities.cluster.joined_cluster import joined
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.processes import HERE, Launcher, Resources
+
+RESTARTS = 3
+"""Ends of a trainer's processes on a cluster during one step that are made good."""
+T = TypeVar("T")
 
 
 @runtime_checkable
@@ -41,11 +51,60 @@ def make_room(config: RunConfig, engine: object) -> None:
 def trainer_launch(config: RunConfig) -> Callable[[DeepSpeedConfig, Path], TrainerRanks]:
     """Start of the trainer's processes: on this machine, or in the pool of a cluster."""
     placement = config.placement
-    if not isinstance(placement, RayPlacement) or placement.pools.trainer is None:
-        return partial(Launched, variables=trainer_environment(config))
-    from coevo.models.trainer.cluster_ranks import ClusterRanks
+    pool = placement.pools.trainer if isinstance(placement, RayPlacement) else None
+    if pool is None:
+        return partial(TrainerRanks, variables=trainer_environment(config))
+    return partial(TrainerRanks, launcher=launcher_of(config, pool), resources=resources_of(pool))
 
-    return partial(ClusterRanks, placement=placement)
+
+def launcher_of(config: RunConfig, pool: RayPool | None) -> Launcher:
+    """Source of places: the cluster of the run's placement for a pool that is set, else this machine."""
+    placement = config.placement
+    if pool is None or not isinstance(placement, RayPlacement):
+        return HERE
+    from coevo.utilities.cluster.node_places import ClusterLauncher
+
+    return ClusterLauncher(partial(joined, placement.address, placement.startup_timeout), placement.startup_timeout)
+
+
+def resources_of(pool: RayPool) -> Resources:
+    """Resources that each process of a pool takes."""
+    return Resources(pool.cpus, pool.gpus, pool.resource)
+
+
+def starting_point(lineage: Lineage, head: Manifest | None, start: Path, references: Path) -> StartingPoint:
+    """Policy, reference and optimizer of a trainer at a revision.
+
+    Args:
+        lineage: of the run.
+        head: the revision; None before the first one.
+        start: policy at the revision.
+        references: folder for the policy of revision 0, the reference.
+    """
+    if head is None:
+        return StartingPoint(start, start)
+    optimizer = lineage.artifacts.path("optimizer") if "optimizer" in head.artifacts else None
+    return StartingPoint(start, lineage.artifacts.materialise(0, "policy", references), optimizer)
+
+
+def insisted(session: Session, compute: Callable[[], T]) -> T:
+    """Result of the trainer. One whose process dies on a cluster starts again at the last revision, and repeats it.
+
+    Raises:
+        TrainerError: it failed, died on this machine, or died once more often than ``RESTARTS``.
+    """
+    trainer, stores = session.parts.trainer, session.stores
+    assert trainer is not None
+    for _ in range(RESTARTS):
+        try:
+            return compute()
+        except TrainerLostError as error:
+            head = stores.lineage.history.head()
+            assert head is not None  # the warm start needs no trainer
+            stores.reporter.warn(f"{error}; the update is repeated from revision {head.revision}")
+            policy = stores.lineage.artifacts.path("policy")
+            trainer.restart(starting_point(stores.lineage, head, policy, stores.paths.reference))
+    return compute()
 
 
 def trainer_environment(config: RunConfig) -> dict[str, str]:

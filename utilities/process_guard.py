@@ -1,8 +1,8 @@
 """Guards of a process tree: they end every process below them when the process that they serve ends.
 
 ``python process_guard.py COMMAND ...`` runs a command below one guard, which ends it when its own standard input ends:
-the input ends with the parent, however that ends, kill -9 included. With ``--detached`` before the command, it has two
-guards, and ends on SIGTERM alone. ``guarded`` continues a process below two guards.
+the input ends with the parent, however that ends, kill -9 included. With ``--twice`` before the command, it has two
+guards. With ``--detached``, it has two and ends on SIGTERM alone. ``guarded`` continues a process below two guards.
 
 On Linux a guard is a subreaper: processes that leave their session or whose parents have ended stay below it, so that
 it can find and end them. Only the standard library is imported, so that a guard starts at once.
@@ -202,9 +202,9 @@ def _exists(pid: int) -> bool:
 
 def main() -> None:
     """Run the command in a session of its own, with an empty input."""
-    detached = sys.argv[1] == "--detached"
-    command = sys.argv[2:] if detached else sys.argv[1:]
-    guarded(0, 1 if detached else os.getppid(), guards=2 if detached else 1, ask=True)
+    option = sys.argv[1] if sys.argv[1] in ("--detached", "--twice") else ""
+    command = sys.argv[2:] if option else sys.argv[1:]
+    guarded(0, 1 if option == "--detached" else os.getppid(), guards=2 if option else 1, ask=True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
         os.execvp(command[0], command)

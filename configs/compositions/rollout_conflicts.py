@@ -192,7 +192,14 @@ def _on_gpus(config: RunSections, kind: str) -> Iterator[str]:
 
 
 def _on_ray(config: RunSections, placement: RayPlacement) -> Iterator[str]:
-    trainer, update = placement.pools.trainer, config.update
+    trainer, update, engine = placement.pools.trainer, config.update, config.rollout.engine
+    if placement.pools.engines is not None:
+        yield from _servers(config, "ray with pools.engines")
+        if isinstance(engine, VllmEngineConfig) and (engine.devices or engine.sync in ("ipc", "nccl")):
+            yield (
+                "placement.pools.engines gives each server GPUs of its node: leave rollout.engine.devices out, and set "
+                "rollout.engine.sync to files or gloo"
+            )
     if trainer is None:
         return
     if update is None:

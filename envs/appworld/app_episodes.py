@@ -7,12 +7,8 @@ long ends with it.
 import json
 import os
 import secrets
-import select
 import shutil
-import signal
-import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -29,6 +25,7 @@ from coevo.records.draws import Key
 from coevo.records.inert import encodable
 from coevo.records.task import Task
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.processes import Launch, ServerProcess
 
 PROGRAM = Path(__file__).with_name("world_child.py")
 OVERHEAD_BYTES = 2**16
@@ -105,7 +102,6 @@ class WorldChild:
     def __init__(self, python: str, root: str, bound: int) -> None:
         self._folder, self._token = Path(mkdtemp(prefix="coevo-appworld-")), secrets.token_hex(16)
         self._most = bound * BYTES_A_CHARACTER + OVERHEAD_BYTES
-        self._left, self._closed = b"", False
         (self._folder / "data").symlink_to(Path(root) / "data")
         variables = {
             "PATH": os.defpath,
@@ -114,13 +110,12 @@ class WorldChild:
             "LANG": "C.UTF-8",
             "PYTHONHASHSEED": "0",
         }
-        pipe = subprocess.PIPE
+        launch = Launch(
+            [python, "-P", str(PROGRAM)], variables, Path(os.devnull), self._folder,
+            leash=True, replies=True, withheld=("",),
+        )  # fmt: skip
         try:
-            self._process = subprocess.Popen(
-                [python, "-P", str(PROGRAM)],
-                stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=variables, cwd=self._folder,
-                start_new_session=True, bufsize=0,
-            )  # fmt: skip
+            self._process = ServerProcess(launch)
         except OSError as error:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise CoevoError(f"env.python={python}: {error.strerror}: name an interpreter that has AppWorld") from None
@@ -132,17 +127,18 @@ class WorldChild:
             ChildTimeoutError: there was none within ``seconds``; the child is gone.
             CoevoError: the child has ended, replied with something else, or with an error.
         """
-        assert self._process.stdin is not None
         deadline = monotonic() + seconds
         try:
-            self._write(json.dumps({"token": self._token, **request}).encode() + b"\n", deadline)
-            line = self._line(deadline)
-        except ChildTimeoutError:
-            self.close()
-            raise
-        except OSError:
+            self._process.write(json.dumps({"token": self._token, **request}).encode() + b"\n", seconds)
+            line = self._process.line(max(0.0, deadline - monotonic()), self._most)
+        except TimeoutError:
+            line = None
+        except (OSError, ValueError):
             line = b""
-        if not line:
+        if line is None:
+            self.close()
+            raise ChildTimeoutError
+        if not line.endswith(b"\n"):
             raise CoevoError("AppWorld's process has ended")
         try:
             reply = _ChildReply.model_validate_json(line)
@@ -156,42 +152,8 @@ class WorldChild:
 
     def close(self) -> None:
         """Kill the process and all that it started, and remove its folder; a second call does nothing."""
-        if self._closed:
-            return  # the number of the group may be another's by now
-        self._closed = True
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.close()
+        self._process.close()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _write(self, content: bytes, deadline: float) -> None:
-        """Write all of it. Raises ``ChildTimeoutError`` or ``OSError``."""
-        assert self._process.stdin is not None
-        number = self._process.stdin.fileno()
-        os.set_blocking(number, False)
-        while content:
-            _, ready, _ = select.select([], [number], [], max(0.0, deadline - monotonic()))
-            if not ready:
-                raise ChildTimeoutError
-            content = content[os.write(number, content) :]
-
-    def _line(self, deadline: float) -> bytes:
-        """Next line; empty if the child has ended, or sends too much. Raises ``ChildTimeoutError``."""
-        assert self._process.stdout is not None
-        while b"\n" not in self._left:
-            ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - monotonic()))
-            if not ready:
-                raise ChildTimeoutError
-            chunk = os.read(self._process.stdout.fileno(), 2**16)
-            self._left += chunk
-            if not chunk or len(self._left) > self._most:
-                return b""
-        line, _, self._left = self._left.partition(b"\n")
-        return line
 
 
 class AppWorldEpisode:

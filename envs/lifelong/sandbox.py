@@ -6,17 +6,15 @@ commands and the loader of libraries look into. ``sandbox_init`` is the program 
 
 import json
 import os
-import select
 import subprocess
 import sys
-import time
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from shutil import which
 from typing import Any, NamedTuple
 
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.processes import Launch, ServerProcess
 
 SCRIPT_SECONDS = 8.0
 """Seconds that a script may take; then every process of its sandbox is ended."""
@@ -114,10 +112,8 @@ class Sandbox:
 
     def __init__(self, accounts: bool = True, empty: bool = False) -> None:
         command = [sys.executable, "-I", "-S", str(PROGRAM)]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", env={}
-        )
-        self._rest = b""
+        nothing = Path(os.devnull)
+        self._process = ServerProcess(Launch(command, {}, nothing, "/", leash=True, replies=True, withheld=("",)))
         try:
             told = self._ask(_bare(accounts) if empty else _plan(accounts), START_SECONDS)
             if "refused" in told:
@@ -142,34 +138,23 @@ class Sandbox:
 
     def close(self) -> None:
         """End the sandbox and everything in it."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.close()
+        self._process.close()
 
     def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
         # The process inside is killed just after its holder: until then it can still answer.
-        if self._process.poll() is not None:
+        if not self._process.runs():
             raise SandboxError("the sandbox has ended")
         try:
-            stdin.write(json.dumps(request).encode() + b"\n")
-            stdin.flush()
-            until = time.monotonic() + seconds
-            while b"\n" not in self._rest:
-                if not select.select([stdout], [], [], max(0.0, until - time.monotonic()))[0]:
-                    raise SandboxError(f"the sandbox did not answer in {seconds:.0f} s")
-                part = os.read(stdout.fileno(), 1 << 16)
-                if not part:
-                    raise SandboxError("the sandbox has ended")
-                self._rest += part
+            self._process.write(json.dumps(request).encode() + b"\n", seconds)
+            line = self._process.line(seconds)
+        except TimeoutError:
+            line = None
         except (BrokenPipeError, ValueError) as error:
             raise SandboxError("the sandbox has ended") from error
-        line, _, self._rest = self._rest.partition(b"\n")
+        if line is None:
+            raise SandboxError(f"the sandbox did not answer in {seconds:.0f} s")
+        if not line.endswith(b"\n"):
+            raise SandboxError("the sandbox has ended")
         told: dict[str, Any] = json.loads(line)
         return told
 

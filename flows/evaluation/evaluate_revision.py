@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.load.load import validate
@@ -12,6 +12,7 @@ from coevo.envs.base import Environment
 from coevo.envs.registry import make
 from coevo.flows.evaluation.panel_evaluation import BANKS, Evaluation, EvaluationRequest, check_panel
 from coevo.flows.history.revision_reference import Reading, reading
+from coevo.flows.servers.ray_cluster import use_cluster
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank_state import BankState
@@ -29,7 +30,7 @@ from coevo.tasks.play.play import RolloutWorker
 from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, is_shown, recall
 from coevo.tasks.publish.reporter import in_stage, reporter
 from coevo.tasks.revision_artifacts import REFERENCES, references_of
-from coevo.tasks.run.assemble import open_engine, worker_with
+from coevo.tasks.run.assemble import open_engine, place_simulators, worker_with
 from coevo.tasks.run.run_writer_model import check_endpoints, open_writing, spent_before
 from coevo.tasks.run.weight_digests import check_data, check_weights
 from coevo.tasks.steps.evaluate import panel_index
@@ -70,7 +71,7 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         check_weights(run.manifest, run.config, workspace.root, run.name)
         other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, workspace))
         config = configured(run, request)
-        env = stack.enter_context(closing(_environment(run)))
+        env = stack.enter_context(closing(_environment(run, config, workspace)))
         iteration = run.manifest.iteration if request.iteration is None else request.iteration
         world, name = env.at(iteration), request.panel or config.evaluation.panels[0]
         check_panel(env, name)
@@ -97,11 +98,14 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         return Evaluation(panel, episodes, shares, vendi)
 
 
-def _environment(run: Reading) -> Environment[object]:
+def _environment(run: Reading, config: RunConfig, workspace: Workspace) -> Environment[Any]:
+    """The environment of a run, on the data it was played with, and its simulators where the placement says."""
     with in_stage("builds the environment"):
-        env = make(run.config.env)
+        use_cluster(config, workspace.root)
+        env = make(config.env)
     try:
         check_data(run.manifest, run.config, env, run.name)
+        place_simulators(config, env)
     except CoevoError:
         env.close()
         raise

@@ -27,6 +27,7 @@ from coevo.flows.evaluation.panel_evaluation import BANKS, check_panel
 from coevo.flows.evaluation.sample_results import EpisodeKey, ResultFile, calls_beside, episode_row, figures_of
 from coevo.flows.evaluation.served_worker import ServedWorker
 from coevo.flows.history.revision_reference import reading
+from coevo.flows.servers.ray_cluster import use_cluster
 from coevo.lineage.revision.code_version import code_of_run
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
@@ -139,6 +140,7 @@ def evaluate_samples(
         target = stack.enter_context(opened(text, settings, workspace, scratch))
         open_parts(target.config, "bank.retrieval")
         with in_stage("builds the environment"):
+            use_cluster(target.config, workspace.root)
             env = stack.enter_context(closing(make(target.config.env)))
         if target.run is not None and target.run.config.env == target.config.env:
             check_data(target.run.manifest, target.config, env, target.run.name)

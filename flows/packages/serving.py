@@ -1,7 +1,6 @@
 """Serving a package at its own endpoint."""
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -21,9 +20,18 @@ from coevo.tasks import telemetry
 from coevo.tasks.package.model_registry import find
 from coevo.tasks.publish.mlflow.tracking_store import tracking_store
 from coevo.tasks.publish.reporter import in_stage
-from coevo.utilities import process_guard
 from coevo.utilities.errors import CoevoError
-from coevo.utilities.processes import LOOPBACK, UTF8, Launch, ServerProcess, answers, free_port, wait_ready
+from coevo.utilities.processes import (
+    HERE,
+    LOOPBACK,
+    UTF8,
+    Launch,
+    NotReadyError,
+    ServerProcess,
+    Starting,
+    answers,
+    free_port,
+)
 
 STARTUP = 300.0
 """Seconds after which a server that does not answer is given up."""
@@ -90,17 +98,17 @@ def serve(
     reach_directly(host)
     with packaged(what, workspace, consent) as (name, directory):
         log = workspace.root.resolve() / f"serve-{port}.log"
-        line = [sys.executable, "-IS", process_guard.__file__, sys.executable, "-P", "-m", "coevo.flows.endpoint"]
-        line += [str(directory), "--host", host, "--port", str(port)]
+        line = ["{python}", "-P", "-m", "coevo.flows.endpoint", str(directory), "--host", host, "--port", str(port)]
         line += [*(["--version", name] if "/" in name else []), *_options(address, limits)]
-        environment = {**os.environ, **telemetry.OFF, **UTF8}
-        process = ServerProcess(Launch(line, environment, log, directory=directory, leash=True))
+        process = HERE.start(Launch(line, {**telemetry.OFF, **UTF8}, log, directory=directory, guard="leash"))
         try:
             url = url_of(host, port)
             with at_once(process.kill):
                 with in_stage(f"starts the server of {name}"):
-                    if not wait_ready(lambda: answers(f"{url}/ping"), process.runs, STARTUP):
-                        raise CoevoError(f"the server at {url} did not start: see {log}")
+                    try:
+                        Starting(process, log).wait(lambda: answers(f"{url}/ping"), STARTUP)
+                    except NotReadyError as error:
+                        raise CoevoError(f"the server at {url} did not start: it {error}") from None
                 yield Serving(name, url, process, log)
         finally:
             process.stop()

@@ -23,7 +23,7 @@ from coevo.flows.servers.server_secret import VARIABLE
 from coevo.lineage.atomic_files import make_private
 from coevo.tasks import telemetry
 from coevo.tasks.publish.reporter import in_stage
-from coevo.utilities.processes import UTF8, Launch, ServerProcess, free_port, wait, wait_ready
+from coevo.utilities.processes import HERE, UTF8, Launch, NotReadyError, ServerProcess, Starting, free_port, wait
 
 STARTUP = 120.0
 """Seconds for a server to start."""
@@ -56,17 +56,28 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
             known.stop()
         log = workspace / f"{name}.log"
         with in_stage(f"starts the {TITLES.get(name, name)} server"):
-            server = _start(log, name, command, health, settings, _port_like(known))
+            launch = Launch(
+                ["{python}", "-P", "-m", *command, "{port}"],
+                {**telemetry.OFF, **UTF8, **settings},
+                log,
+                directory=sys.prefix,  # uvicorn imports from where it starts, whatever -P says
+                withheld=(VARIABLE,),  # for clients, not for servers
+                port=_port_like(known),
+            )
+            process = HERE.start(launch)
+            server = _recordable(name, process, health)
             try:
                 _record(workspace, server)  # before it answers: a command killed meanwhile leaves no stray
             except (OSError, ServerError):
                 server.stop()
                 raise
-            # Another server can answer on the port of one that has ended.
-            if wait_ready(server.answers, server.runs, STARTUP) and server.runs():
-                return server
-            server.stop()
-            raise ServerError(f"the {name} server did not start on port {server.port}: see {log}, then try again")
+            try:
+                Starting(process, log).wait(server.answers, STARTUP)
+            except NotReadyError as error:
+                raise ServerError(
+                    f"the {name} server did not start on port {server.port}: it {error}, then try again"
+                ) from None
+            return server
 
 
 def recorded(workspace: Path) -> list[Server]:
@@ -112,14 +123,8 @@ def down(workspace: Path, prefix: str = "") -> list[str]:
     return [server.name for server in alive]
 
 
-def _start(log: Path, name: str, command: Sequence[str], health: str, settings: Mapping[str, str], port: int) -> Server:
-    environment = {name: value.replace("{port}", str(port)) for name, value in settings.items()}
-    inherited = {name: value for name, value in os.environ.items() if name != VARIABLE}  # for clients, not for servers
-    line = [sys.executable, "-P", "-m", *command, str(port)]
-    # uvicorn imports from where it starts, whatever -P says
-    process = ServerProcess(
-        Launch(line, {**inherited, **telemetry.OFF, **UTF8, **environment}, log, directory=sys.prefix)
-    )
+def _recordable(name: str, process: ServerProcess, health: str) -> Server:
+    port = int(process.address.rpartition(":")[2])
     return Server(name, process.pid, psutil.Process(process.pid).create_time(), port, health)
 
 

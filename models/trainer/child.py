@@ -4,10 +4,9 @@ The first line holds the arguments of ``TrainingSession``; each further one is `
 are ``{"result": …}`` or, before the child exits, ``{"error": …}``. Tensors and tables travel as files, and the output
 of libraries goes to standard error.
 
-With a directory as its argument, it is one of several processes of a launcher, which meet there. Process 0 talks to
-the parent and passes its requests on; all do the work. With an address as a second argument, it is one of a cluster's:
-the directory is its own, for its files, and removed at its end; process 0 listens at the address and writes at which
-port, which is the first line that the others read.
+With a directory as its argument, it is one of several processes, which meet there. Process 0 gets the parent's requests
+and passes them on; all do the work. With an address instead, they are on a cluster: process 0 listens at the address
+and writes at which port, which is the first line that the others read.
 """
 
 import json
@@ -22,9 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
 from time import perf_counter
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
 
-from coevo.models.trainer.trainer_launch import FAILED
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.garbage import collect_seldom
 from coevo.utilities.system_faults import fault
@@ -44,27 +42,27 @@ def main() -> None:
     log.setLevel(logging.INFO)
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    meeting = Path(sys.argv[1]) if len(sys.argv) > 1 else None
-    address = sys.argv[2] if len(sys.argv) > 2 else ""
-    number = int(os.environ["RANK"]) if meeting else 0
+    given = sys.argv[1] if len(sys.argv) > 1 else ""
+    number = int(os.environ["RANK"]) if given else 0
+    meeting = Path(given) if given.startswith("/") else None
+    address = "" if meeting else given
     requests: SimpleQueue[str] = SimpleQueue()
-    if meeting is not None and address:
-        os.chdir(meeting)
     if number == 0:
         threading.Thread(target=_listen, args=(requests, meeting), daemon=True).start()
     else:
-        folder = meeting if address else None
         address = sys.stdin.readline().strip() if address else ""
-        threading.Thread(target=_watch, args=(folder,), daemon=True).start()
+        threading.Thread(target=_watch, daemon=True).start()
     try:
         _serve(requests if number == 0 else None, replies, meeting, address)
     except Exception as error:
-        words = str(error) if isinstance(error, CoevoError) else _words(error)
-        if (number == 0 or address) and not _alone(error):
-            _reply(replies, {"error": words})
-        if meeting is not None:
+        if given:
             log.exception("process %d failed", number)
-            _leave(meeting / FAILED.format(number), words, error)
+        if given and _alone(error):
+            time.sleep(60)  # the parent will have found the failed process
+            os._exit(1)
+        _reply(replies, {"error": str(error) if isinstance(error, CoevoError) else _words(error)})
+        if given:
+            os._exit(1)
         if isinstance(error, CoevoError):
             sys.exit(1)
         raise
@@ -110,28 +108,17 @@ def _listen(requests: SimpleQueue[str], meeting: Path | None) -> None:
     os._exit(0)
 
 
-def _watch(folder: Path | None) -> None:
+def _watch() -> None:
     """End with the parent, which holds the other end of the input; only process 0 reads it."""
     waiting = select.poll()
     waiting.register(sys.stdin.fileno(), select.POLLRDHUP)
     waiting.poll()
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 
 def _alone(error: Exception) -> bool:
     """True if a process has lost another one, which reports the cause itself."""
     return type(error).__name__ in {"DistBackendError", "DistNetworkError", "DistStoreError"} or "gloo" in str(error)
-
-
-def _leave(path: Path, words: str, error: Exception) -> NoReturn:
-    """End one of several processes, so that its launcher ends the others."""
-    if _alone(error):
-        time.sleep(60)  # the launcher will have found the failed process
-    else:
-        path.write_text(words, encoding="utf-8")
-    os._exit(1)
 
 
 def _words(error: Exception) -> str:

@@ -11,16 +11,20 @@ from typing import Any, Self
 
 from coevo.configs.update.update_config import DeepSpeedConfig, UpdateConfig
 from coevo.models.trainer.samples import Scores, read_scores
-from coevo.models.trainer.trainer_launch import Launched, TrainerRanks
+from coevo.models.trainer.trainer_launch import TrainerRanks
 from coevo.records.draws import Key
 from coevo.utilities.errors import CoevoError
 
 POLL_INTERVAL_S = 1.0
-"""Seconds between two looks at the processes: those on other nodes hold no end of our pipes."""
+"""Seconds between two looks at the processes: the replies are those of process 0 alone."""
 
 
 class TrainerError(CoevoError):
     """The trainer child failed, died, or was killed because it gave no answer."""
+
+
+class TrainerLostError(TrainerError):
+    """A process of the trainer ended on a cluster, with its node or by itself; ``restart`` may find another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class Trainer:
         temperature: of the rollouts; divides the logits here as well.
         threads: CPU threads per tensor operation.
         log: file that the child's standard error is appended to.
-        launch: starts the processes; ``Launched`` or ``ClusterRanks`` with their further arguments.
+        launch: starts the processes: ``TrainerRanks`` with its further arguments.
 
     Attributes:
         waited: seconds that the first call waited for the child to load.
@@ -74,20 +78,27 @@ class Trainer:
         temperature: float,
         threads: int,
         log: Path,
-        launch: Callable[[DeepSpeedConfig, Path], TrainerRanks] = Launched,
+        launch: Callable[[DeepSpeedConfig, Path], TrainerRanks] = TrainerRanks,
     ) -> None:
-        self._timeout = config.deepspeed.timeout
-        self._log = log
-        self._ready = False
+        self._timeout, self._log, self._launch = config.deepspeed.timeout, log, launch
+        self._config, self._temperature, self._threads = config, temperature, threads
         self.waited = 0.0
-        self._heard = b""
-        self._launched = launch(config.deepspeed, log)
+        self._begin(start)
+
+    def restart(self, start: StartingPoint) -> None:
+        """End the processes, and start others; the weights and the optimizer are those of ``start``."""
+        self.close()
+        self._begin(start)
+
+    def _begin(self, start: StartingPoint) -> None:
+        config, self._ready = self._config, False
+        self._launched = self._launch(config.deepspeed, self._log)
         try:
             policy = self._launched.send(start.policy)
             self._write(
                 config=config.model_dump_json(),
-                temperature=temperature,
-                threads=threads,
+                temperature=self._temperature,
+                threads=self._threads,
                 policy=policy,
                 reference=policy if start.reference == start.policy else self._launched.send(start.reference),
                 optimizer=self._launched.send(start.optimizer) if start.optimizer else "",
@@ -98,7 +109,7 @@ class Trainer:
 
     @property
     def pid(self) -> int:
-        """Process id of the child, or of the launcher of several."""
+        """Process id of the child, or of the first of several."""
         return self._launched.pid
 
     def wait(self) -> None:
@@ -174,29 +185,32 @@ class Trainer:
     def _read(self, method: str) -> Any:
         deadline = time.monotonic() + self._timeout
         while not (line := self._line(method, deadline)).startswith(b"{"):
-            pass  # output of the launcher
+            pass  # output of a library
         reply = json.loads(line)
         if "error" in reply:
             raise TrainerError(reply["error"])
         return reply["result"]
 
     def _line(self, method: str, deadline: float) -> bytes:
-        while b"\n" not in self._heard:
+        while True:
             left = max(0.0, deadline - time.monotonic())
-            part = self._launched.read(min(left, POLL_INTERVAL_S))
-            if part is None:
+            line = self._launched.line(min(left, POLL_INTERVAL_S))
+            if line is None:
                 self._look(method, left)
-                continue
-            if not part:
-                raise TrainerError(self._launched.last_words())
-            self._heard += part
-        line, _, self._heard = self._heard.partition(b"\n")
-        return line
+            elif line.endswith(b"\n"):
+                return line
+            else:
+                raise self._ended()
+
+    def _ended(self) -> TrainerError:
+        """Error about processes that have ended."""
+        words, repeatable = self._launched.last_words()
+        return TrainerLostError(words) if repeatable else TrainerError(words)
 
     def _look(self, method: str, left: float) -> None:
         """Give up where no answer can come: after the end of a process, or of ``left`` seconds."""
         if self._launched.ended():
-            raise TrainerError(self._launched.last_words())
+            raise self._ended()
         if not left:
             self._launched.kill()
             raise TrainerError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from coevo.configs.bank.admission_config import OutsideAdmissionConfig, ReplayAdmissionConfig
 from coevo.configs.bank.writer_model_config import FrozenWriterModelConfig, PolicyWriterModelConfig
-from coevo.configs.placement_config import trainer_pool
+from coevo.configs.placement_config import engine_pool, trainer_pool
 from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.rollout.rollout_config import EngineConfig, VllmEngineConfig
 from coevo.configs.run_config import RunConfig
@@ -145,7 +145,7 @@ def elsewhere(config: RunConfig, machine: Machine) -> list[Elsewhere]:
     if isinstance(config.policy, EndpointPolicyConfig):
         writes = ("writing",) if isinstance(writer_model_config(config), PolicyWriterModelConfig) else ()
         return [Elsewhere((*PLAYED, *writes), f"policy.url={config.policy.url}")]
-    return [] if machine.assumed else [*_served(config), *_trained(config)]
+    return [] if machine.assumed else [*_served(config), *_on_nodes(config), *_trained(config)]
 
 
 def untimed_steps(config: RunConfig, machine: Machine, steps: Collection[str]) -> Iterator[str]:
@@ -185,6 +185,11 @@ def _served(config: RunConfig) -> Iterator[Elsewhere]:
 def _trained(config: RunConfig) -> Iterator[Elsewhere]:
     if config.update is not None and trainer_pool(config.placement) is not None:
         yield Elsewhere(("update",), "the nodes of placement.pools.trainer")
+
+
+def _on_nodes(config: RunConfig) -> Iterator[Elsewhere]:
+    if engine_pool(config.placement) is not None:
+        yield Elsewhere(PLAYED, "the nodes of placement.pools.engines")
 
 
 def _urls(engine: EngineConfig) -> str:

@@ -1,7 +1,7 @@
 """GPUs of this machine: those that servers and trainer use, and an error where these do not exist."""
 
 from coevo.configs.bank.writer_model_config import FrozenWriterModelConfig
-from coevo.configs.placement_config import SeparatePlacement, SharedPlacement, trainer_pool
+from coevo.configs.placement_config import SeparatePlacement, SharedPlacement, engine_pool, trainer_pool
 from coevo.configs.rollout.rollout_config import EngineConfig, VllmEngineConfig, gpus_of, indices_of
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine
@@ -16,6 +16,11 @@ class MissingGpusError(CoevoError):
 def started(engine: EngineConfig) -> VllmEngineConfig | None:
     """Settings of the servers that a run starts here; None without any."""
     return engine if isinstance(engine, VllmEngineConfig) and not engine.urls else None
+
+
+def servers_here(config: RunConfig) -> VllmEngineConfig | None:
+    """Settings of the servers that a run starts here for its policy; None without any, or on a cluster."""
+    return None if engine_pool(config.placement) else started(config.rollout.engine)
 
 
 def writer_model_servers(config: RunConfig) -> VllmEngineConfig | None:
@@ -56,7 +61,7 @@ def check_gpus(config: RunConfig, machine: Machine) -> None:
     if first > there:
         many = f"{first} GPU{'s' if first > 1 else ''}"
         raise MissingGpusError(f"update.deepspeed.device=cuda takes {many}, and there are {there or 'none'} here")
-    servers = (("rollout", started(config.rollout.engine)), ("bank.writer.model", writer_model_servers(config)))
+    servers = (("rollout", servers_here(config)), ("bank.writer.model", writer_model_servers(config)))
     for section, engine in servers:
         last = -1 if engine is None else max(indices_of(engine), default=-1)
         if last >= there > 0:

@@ -22,7 +22,7 @@ from coevo.models.capacity.footprint import (
     training,
 )
 from coevo.models.capacity.model_shape import SIZES, ModelShape
-from coevo.tasks.preflight.gpus import check_gpus, server_gpus, started, trainer_gpus, writer_model_servers
+from coevo.tasks.preflight.gpus import check_gpus, server_gpus, servers_here, trainer_gpus, writer_model_servers
 from coevo.tasks.preflight.writer_model_memory import least, serving, share, writer_model_on_gpu, writer_model_on_host
 
 MAIN = 2 * GIB
@@ -139,7 +139,7 @@ def _gpu_needs(
 
 def _shares(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths) -> Iterator[Need]:
     """The least memory of servers within their shares of a GPU."""
-    whole, engine, writer_model = machine.gpus[0].memory, started(config.rollout.engine), writer_model_servers(config)
+    whole, engine, writer_model = machine.gpus[0].memory, servers_here(config), writer_model_servers(config)
     if engine is not None:
         items = least(engine, shape, lengths.longest + lengths.answer)
         yield Need("a server's share of its GPU", peak(items) + CONTEXT, share(engine, whole), _largest(items))
@@ -162,7 +162,7 @@ def _updating(config: RunConfig, machine: Machine, kept: list[MemoryUse]) -> Nee
 
 def _serving(config: RunConfig, machine: Machine) -> Iterator[Need]:
     """The fullest GPU that servers of the run and of a frozen writer model share without the update."""
-    both = server_gpus(started(config.rollout.engine), machine) & server_gpus(writer_model_servers(config), machine)
+    both = server_gpus(servers_here(config), machine) & server_gpus(writer_model_servers(config), machine)
     places = [_servers_on(config, machine, gpu) for gpu in sorted(both - trainer_gpus(config))]
     if places:
         items = max(places, key=peak)
@@ -171,7 +171,7 @@ def _serving(config: RunConfig, machine: Machine) -> Iterator[Need]:
 
 def _servers_on(config: RunConfig, machine: Machine, gpu: int) -> list[MemoryUse]:
     """Memory of servers on a GPU. Those of a frozen writer model run from its first question on, and never sleep."""
-    engine, writer_model, whole = started(config.rollout.engine), writer_model_servers(config), machine.gpus[0].memory
+    engine, writer_model, whole = servers_here(config), writer_model_servers(config), machine.gpus[0].memory
     found = list[MemoryUse]()
     apart = isinstance(config.placement, SeparatePlacement) and gpu in config.placement.update
     if engine is not None and isinstance(config.placement, SharedPlacement):

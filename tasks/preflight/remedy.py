@@ -16,7 +16,7 @@ from coevo.configs.rollout.rollout_config import TransformersEngineConfig, VllmE
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine, named
 from coevo.models.capacity.model_shape import ModelShape, shape_of
-from coevo.tasks.preflight.gpus import MissingGpusError, started, trainer_gpus, writer_model_servers
+from coevo.tasks.preflight.gpus import MissingGpusError, servers_here, trainer_gpus, writer_model_servers
 from coevo.tasks.preflight.memory import Lengths, needs
 from coevo.utilities.errors import CoevoError
 
@@ -179,7 +179,7 @@ def used(config: RunConfig) -> int:
 
 def _gpus(config: RunConfig) -> set[int]:
     """GPUs that a run names for servers of its policy, or trains on."""
-    return trainer_gpus(config) | _named(started(config.rollout.engine))
+    return trainer_gpus(config) | _named(servers_here(config))
 
 
 def _named(engine: VllmEngineConfig | None) -> set[int]:
@@ -203,7 +203,7 @@ def _among(config: RunConfig, count: int) -> tuple[str, ...]:
     moved = writer_model_among(config, count) if max(_named(writer_model_servers(config)), default=-1) >= count else ()
     if max(_gpus(config), default=-1) < count:
         return moved
-    return (*(spread(config, count) or _servers(started(config.rollout.engine), count)), *moved)
+    return (*(spread(config, count) or _servers(servers_here(config), count)), *moved)
 
 
 def _name(override: str) -> str:
@@ -233,7 +233,7 @@ def changes(config: RunConfig, count: int, free: int | None) -> Iterator[tuple[s
 
 def on_cpu(config: RunConfig) -> tuple[str, ...]:
     """Overrides with which an update on GPUs of this machine trains on its CPU, beside one server; none for others."""
-    update, engine = config.update, started(config.rollout.engine)
+    update, engine = config.update, servers_here(config)
     if update is None or update.deepspeed.device != "cuda" or trainer_pool(config.placement) is not None:
         return ()
     wide = ("update.deepspeed.processes=1",) if update.deepspeed.processes > 1 else ()

@@ -9,7 +9,7 @@ from typing import Any
 
 from coevo.configs.env import EnvConfig
 from coevo.configs.load.open_parts import open_parts
-from coevo.configs.placement_config import RayPlacement, SharedPlacement
+from coevo.configs.placement_config import EnginePool, RayPlacement, SharedPlacement, engine_pool
 from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.configs.run_config import RunConfig
@@ -26,6 +26,7 @@ from coevo.models.trainer.trainer_client import Trainer
 from coevo.records.task import key_by
 from coevo.tasks.iteration.held_out import episode_limits
 from coevo.tasks.parts import Parts
+from coevo.tasks.placement import launcher_of, resources_of
 from coevo.tasks.play.play import RolloutWorker
 from coevo.tasks.publish.reporter import in_stage, reporter
 from coevo.tasks.writing.ask_writer_model import Writing
@@ -71,12 +72,15 @@ def open_engine(
     from coevo.models.policy.sound import check_files, check_values, load_sound
 
     if isinstance(engine, VllmEngineConfig):
+        from coevo.models.engines.vllm.engine_launch import ServerPlaces
         from coevo.models.engines.vllm.vllm_engine import VllmEngine
 
         sleeps = isinstance(config.placement, SharedPlacement)
         check_files(policy, config.policy)
         check_values(policy)
-        return VllmEngine(policy, engine, config.rollout.sampling, directory, sleeps)
+        pool = engine_pool(config.placement)
+        places = ServerPlaces(launcher_of(config, pool), resources_of(pool or EnginePool()))
+        return VllmEngine(policy, engine, config.rollout.sampling, directory, sleeps, places)
     from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 
     return TransformersEngine(load_sound(policy, config.policy), engine, config.rollout.sampling)
@@ -214,4 +218,4 @@ def check_engine(config: RunConfig) -> None:
     if isinstance(config.rollout.engine, VllmEngineConfig):
         from coevo.models.engines.vllm.vllm_engine import check_there
 
-        check_there(config.rollout.engine)
+        check_there(config.rollout.engine, here=engine_pool(config.placement) is None)

@@ -26,13 +26,13 @@ from coevo.lineage.status import PREPARATION, WARM_START, record_stage, recordin
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.models.engines.requests import Charging, Engine
-from coevo.models.trainer.trainer_client import StartingPoint, Trainer
+from coevo.models.trainer.trainer_client import Trainer
 from coevo.records.episode import Episode
 from coevo.tasks import revision_artifacts
 from coevo.tasks.gates.tables import check_table
 from coevo.tasks.parts import Stores
 from coevo.tasks.pending_revision import PendingRevision, Result
-from coevo.tasks.placement import trainer_launch
+from coevo.tasks.placement import starting_point, trainer_launch
 from coevo.tasks.publish.catchup import open_publisher
 from coevo.tasks.publish.prefect import artifacts_of
 from coevo.tasks.publish.reporter import Reporter, in_stage, recording_phases
@@ -140,13 +140,9 @@ def recovered(paths: RunPaths, workspace: Workspace) -> Iterator[tuple[Lineage, 
 def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifest | None, paths: RunPaths) -> Trainer:
     """The trainer child at the head's policy and optimizer; the reference is the policy of revision 0."""
     assert config.update is not None
-    reference, optimizer = start, None
-    if head is not None:
-        reference = lineage.artifacts.materialise(0, "policy", paths.reference)
-        optimizer = lineage.artifacts.path("optimizer") if "optimizer" in head.artifacts else None
     return Trainer(
         config.update,
-        StartingPoint(start, reference, optimizer),
+        starting_point(lineage, head, start, paths.reference),
         temperature=config.rollout.sampling.temperature,
         threads=config.rollout.engine.threads,
         log=paths.log,

@@ -18,6 +18,7 @@ from coevo.models.advantages import estimate
 from coevo.models.advantages.trajectory import Advantages, Trajectory, roundings, totals, zero_variance
 from coevo.models.rewards import Rewards, reward, unrewarded
 from coevo.models.trainer.samples import write_answers, write_samples, write_turns
+from coevo.models.trainer.trainer_client import UpdateReport
 from coevo.records.arrays import Floats
 from coevo.records.episode import Episode, Turn, played
 from coevo.records.metric_names import STREAK, UNREWARDED
@@ -27,7 +28,7 @@ from coevo.tasks.iteration.held_out import limits_at
 from coevo.tasks.iteration.prefetch import awaited, check_fresh, playing_ahead, staleness
 from coevo.tasks.iteration.reflect import reflected
 from coevo.tasks.pending_revision import PlayedBatch, Result, Shaped, Targets, apart, cost
-from coevo.tasks.placement import make_room
+from coevo.tasks.placement import insisted, make_room
 from coevo.tasks.play.episode_metrics import check_losses, outcome_metrics, report_losses, spread, unusable_metrics
 from coevo.tasks.play.treatment_groups import TaskBatch, TreatmentGroups, group_name
 from coevo.tasks.session import Session
@@ -205,7 +206,7 @@ def score(session: Session, episodes: Sequence[Episode]) -> list[EpisodeScores]:
     turns = paths.scratch / "turns.parquet"
     write_turns(turns, episodes)
     make_room(session.config, session.parts.worker.engine)
-    scores = trainer.score(turns, paths.scratch / "scores.parquet")
+    scores = insisted(session, lambda: trainer.score(turns, paths.scratch / "scores.parquet"))
     ends = np.cumsum([len(episode.turns) for episode in episodes])
     starts = ends - [len(episode.turns) for episode in episodes]
     beyond = iter(scores.values[sum(len(episode.turns) for episode in episodes) :])
@@ -270,12 +271,18 @@ def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> R
     batch = staging / "batch.parquet"
     counts = write_samples(batch, episodes, targets.advantages, targets.values)
     make_room(session.config, session.parts.worker.engine)
-    with playing_ahead(session):
+    answers = None if session.due.critic_alone() else _answers(session, config)
+
+    def trained() -> UpdateReport:
         if session.due.critic_alone():
             report = trainer.update_critic(batch, session.key("update"))
         else:
-            report = trainer.update(batch, session.key("update"), _answers(session, config))
+            report = trainer.update(batch, session.key("update"), answers)
         trainer.save(staging / "policy", staging / "optimizer")
+        return report
+
+    with playing_ahead(session):
+        report = insisted(session, trained)
     closeness = session.parts.worker.engine.load(staging / "policy")
     metrics = {"policy/update/groups": float(counts.groups), "policy/update/skipped_groups": float(counts.skipped)}
     if "loss" in report.metrics:

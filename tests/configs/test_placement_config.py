@@ -4,10 +4,11 @@ import pytest
 from support.refusal import refusal
 
 from coevo.configs.load.load import load_recipe
-from coevo.configs.placement_config import trainer_pool
+from coevo.configs.placement_config import engine_pool, trainer_pool
 
 SMALL, SHARED, SEPARATE = "homerules-coevo-rl", "homerules-coevo-rl-qwen3-8b", "homerules-jerp-qwen2.5-7b"
 RAY = "placement={type: ray, pools: {trainer: {}}}"
+ENGINES = "placement={type: ray, pools: {engines: {}}}"
 
 
 def test_a_placement_that_is_not_set_is_not_written():
@@ -24,6 +25,14 @@ def test_a_placement_that_is_not_set_is_not_written():
             "none is set: set placement.pools.environments={} or",
         ),
         (SMALL, ["placement={type: ray, address: '*', pools: {trainer: {}}}"], "address"),
+        (SMALL, ["placement={type: ray, pools: {engines: {}}}"], "rollout.engine.type=transformers has none: set"),
+        (
+            SMALL,
+            [ENGINES, "rollout.engine={type: vllm, urls: ['http://a:1']}"],
+            "urls names others: leave",
+        ),
+        (SMALL, [ENGINES, "rollout.engine={type: vllm, devices: ['0']}"], "gives each server GPUs of its node: leave"),
+        (SMALL, [ENGINES, "rollout.engine={type: vllm, sync: nccl}"], "set rollout.engine.sync to files or gloo"),
         (SMALL, [RAY, "update=null"], "update=null has none: leave it out"),
         (SMALL, [RAY, "update.deepspeed.device=cuda"], "do not agree: set gpus=1 and device=cuda, or gpus=0"),
         (SHARED, ["update.deepspeed.device=cpu"], "set update.deepspeed.device=cuda"),
@@ -53,4 +62,6 @@ def test_pools_of_a_cluster_that_are_not_set_stay_here():
     placement = load_recipe(SMALL, ["placement={type: ray, pools: {environments: {per_node: 2}}}"]).placement
     assert (placement.address, placement.pools.environments.per_node, placement.pools.trainer) == ("auto", 2, None)
     assert trainer_pool(placement) is None
+    assert engine_pool(placement) is None
+    assert "engines" not in placement.model_dump(mode="json")["pools"]
     assert trainer_pool(load_recipe(SMALL, [RAY]).placement).gib is None

@@ -12,9 +12,10 @@ import socket
 import sys
 
 from coevo.models.trainer import trainer_launch
+from coevo.utilities import processes
 from coevo.utilities.processes import ServerProcess
 
-ALONE = [sys.executable, "-P", "-m", trainer_launch.CHILD]
+ALONE = ["{python}", "-P", "-m", trainer_launch.CHILD]
 
 
 class Trainer:
@@ -56,7 +57,7 @@ class Begun(ServerProcess):
     """Handle of such a process."""
 
     def __init__(self, trainer, launch):
-        trainer.begin(dict(launch.environment), launch.log)
+        trainer.begin(os.environ | processes.placed(launch).variables, launch.log)
         self._process = trainer
 
 
@@ -65,11 +66,11 @@ def prepare():
     spare = [Trainer()]
 
     def start(launch):
-        if spare and launch.command == ALONE and launch.environment["DS_ACCELERATOR"] == "cpu":
+        if spare and launch.command == ALONE and launch.variables["DS_ACCELERATOR"] == "cpu":
             return Begun(spare.pop(), launch)
         return ServerProcess(launch)
 
-    trainer_launch.ServerProcess = start
+    processes.ServerProcess = start
 
 
 def _become(ours, channel):

@@ -2,6 +2,8 @@
 
 import time
 from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -12,7 +14,8 @@ from coevo.configs.load.load import load_recipe
 from coevo.lineage.workspace import Workspace
 from coevo.models.engines.vllm.vllm_engine import VllmEngine
 from coevo.models.policy.policy import save
-from coevo.tasks.placement import Sleeper, make_room, trainer_environment
+from coevo.models.trainer.trainer_client import StartingPoint, TrainerError, TrainerLostError
+from coevo.tasks.placement import RESTARTS, Sleeper, insisted, make_room, trainer_environment
 from coevo.tasks.run.assemble import open_engine
 from coevo.tasks.run.open_run import open_trainer
 from coevo.utilities.errors import CoevoError, ConfigError
@@ -47,6 +50,46 @@ def test_an_engine_that_cannot_sleep_is_one_line():
     assert "\n" not in str(caught.value)
     make_room(load_recipe(SMALL), object())
     assert issubclass(VllmEngine, Sleeper)
+
+
+@pytest.fixture
+def run():
+    """Trainer, lineage and reporter of a run at revision 3."""
+    begun, warned, artifacts = [], [], {"policy": "", "optimizer": ""}
+    history = SimpleNamespace(head=lambda: SimpleNamespace(revision=3, artifacts=artifacts))
+    files = SimpleNamespace(path=Path, materialise=lambda number, name, folder: folder / f"{name}-{number}")
+    stores = SimpleNamespace(
+        lineage=SimpleNamespace(history=history, artifacts=files),
+        reporter=SimpleNamespace(warn=warned.append),
+        paths=SimpleNamespace(reference=Path("references")),
+    )
+    trainer = SimpleNamespace(restart=begun.append, begun=begun, warned=warned)
+    return SimpleNamespace(parts=SimpleNamespace(trainer=trainer), stores=stores)
+
+
+def failing(times, error):
+    """A computation that fails so many times before it succeeds."""
+    left = [error] * times
+    return lambda: fails(left.pop()) if left else "report"
+
+
+def fails(error):
+    raise error
+
+
+def test_an_update_whose_trainer_is_lost_is_repeated_from_the_last_revision(run):
+    lost, trainer = TrainerLostError("process 1 died"), run.parts.trainer
+    assert insisted(run, failing(RESTARTS, lost)) == "report"
+    assert trainer.begun == [StartingPoint(Path("policy"), Path("references/policy-0"), Path("optimizer"))] * RESTARTS
+    assert trainer.warned == ["process 1 died; the update is repeated from revision 3"] * RESTARTS
+    with pytest.raises(TrainerLostError):
+        insisted(run, failing(RESTARTS + 1, lost))
+
+
+def test_an_update_that_fails_by_itself_is_not_repeated(run):
+    with pytest.raises(TrainerError, match="out of memory"):
+        insisted(run, failing(1, TrainerError("out of memory")))
+    assert run.parts.trainer.begun == []
 
 
 def test_the_trainer_sees_the_gpus_that_are_its_own():

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from threading import RLock, Thread
 from typing import Any
 
@@ -139,6 +140,31 @@ def result(begun: Any, seconds: float) -> Any:
     return outcome.value
 
 
+class Reservation:
+    """Reserved resources for several processes, free again after the last one has left.
+
+    Attributes:
+        group: Ray's placement group.
+        nodes: the node of each.
+    """
+
+    def __init__(self, group: Any, count: int) -> None:
+        self.group, self.nodes = group, list[ClusterNode]()
+        self._left = count
+
+    def leave(self) -> None:
+        """One of them has ended."""
+        self._left -= 1
+        if not self._left:
+            self.release()
+
+    def release(self) -> None:
+        """Free all of it."""
+        from ray.util import remove_placement_group
+
+        remove_placement_group(self.group)
+
+
 class JoinedCluster:
     """A cluster that this process has joined; ``joined`` returns it.
 
@@ -162,7 +188,14 @@ class JoinedCluster:
         ]
         return sorted(found, key=lambda node: (node.address, node.id))
 
-    def actor(self, part: str, arguments: Sequence[Any], resources: Resources, node: ClusterNode) -> Actor:
+    def actor(
+        self,
+        part: str,
+        arguments: Sequence[Any],
+        resources: Resources,
+        node: ClusterNode,
+        reserved: tuple[Reservation, int] | None = None,
+    ) -> Actor:
         """Start an actor on a node, without a wait for it.
 
         Args:
@@ -170,9 +203,14 @@ class JoinedCluster:
             arguments: of the class, for pickle.
             resources: what it takes of the node.
             node: the node.
+            reserved: its reservation, and its number there; None to take of what is free.
         """
         import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
+
+        strategy: Any = NodeAffinitySchedulingStrategy(node.id, soft=False)
+        if reserved is not None:
+            strategy = PlacementGroupSchedulingStrategy(reserved[0].group, reserved[1])
 
         remote = ray.remote(NodeAgent).options(
             num_cpus=resources.cpus,
@@ -181,10 +219,37 @@ class JoinedCluster:
             max_concurrency=CONCURRENCY,
             max_restarts=0,
             max_task_retries=0,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
+            scheduling_strategy=strategy,
         )
         folders = [os.path.abspath(path) for path in sys.path if path]  # noqa: PTH100 - as Python names it
         return Actor(remote.remote(folders), node, part, arguments)
+
+    def reserve(self, count: int, resources: Resources, pool: str, seconds: float) -> Reservation:
+        """Reserve room for processes, all of them or none, on as few nodes as have it.
+
+        Raises:
+            ClusterError: no node can have one of them, or there is no room for all in time.
+        """
+        from ray.util import placement_group, placement_group_table
+
+        self.suited(resources, pool)
+        group = placement_group([asked(resources) or {"CPU": SHARE}] * count, strategy="PACK")
+        reservation = Reservation(group, count)
+        try:
+            if not group.wait(ceil(seconds)):
+                raise self.lacking(
+                    resources, pool if count == 1 else f"{pool}, for each of {count} processes,", seconds
+                )
+            there = {node.id: node for node in self.nodes()}
+            placed = placement_group_table(group)["bundles_to_node_id"]
+            reservation.nodes += [there[placed[index]] for index in range(count)]
+        except KeyError:  # its node has gone
+            reservation.release()
+            raise self.lacking(resources, pool, seconds) from None
+        except BaseException:
+            reservation.release()
+            raise
+        return reservation
 
     def put(self, value: Any) -> Any:
         """Store an object in the cluster, for calls of several actors."""

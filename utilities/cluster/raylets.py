@@ -11,9 +11,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from coevo.utilities import process_guard
 from coevo.utilities.cluster.joined_cluster import ON_LOOPBACK, QUIET, ClusterError
-from coevo.utilities.processes import LOOPBACK, UTF8, Launch, ServerProcess, free_port, wait_ready
+from coevo.utilities.processes import (
+    HERE,
+    LOOPBACK,
+    UTF8,
+    Launch,
+    NotReadyError,
+    ServerProcess,
+    Starting,
+    free_port,
+    size_of,
+)
 
 KEPT = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "OMP_NUM_THREADS")
 KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "GLOO_")
@@ -31,6 +40,13 @@ WATCHFUL = {
     "RAY_health_check_failure_threshold": "4",
 }
 """A frozen node is given up after about 10 s instead of a minute."""
+AGENT_PORTS = (
+    "--dashboard-agent-grpc-port",
+    "--dashboard-agent-listen-port",
+    "--metrics-export-port",
+    "--runtime-env-agent-port",
+)
+"""Ports of a node's agents, for the same reason: it waits for one that an agent chooses itself."""
 PREFIX = "coevo-ray-"
 """First part of the name of a session's folder."""
 LONGEST_FOLDER = 24
@@ -38,12 +54,22 @@ LONGEST_FOLDER = 24
 STARTED = b"Ray runtime started."
 """Line of ``ray start`` once a node is up."""
 START = """
+import sys
 from types import SimpleNamespace
+from ray._private import services
 from ray.scripts import scripts
 scripts.ray_constants = SimpleNamespace(**{**vars(scripts.ray_constants), "ENABLE_RAY_CLUSTER": True})
+port = [part.replace("-", "_").replace("__", "--", 1) for part in sys.argv if "agent-listen-port=" in part]
+start = services.start_ray_process
+services.start_ray_process = lambda line, kind, *more, **named: start(
+    [*line, *(port if kind == "raylet" else [])], kind, *more, **named
+)
 scripts.main()
 """
-"""The command ``ray``, which with ``ON_LOOPBACK`` would start no node but a head; its processes see the setting."""
+"""The command ``ray``, which with ``ON_LOOPBACK`` would start no node but a head; its processes see the setting.
+
+It does not tell a node at which port its agent listens: the node waits for the agent, and aborts if that is late.
+"""
 HEAD = "head"
 """Name of the log of the first node."""
 STORE_BYTES = 200_000_000
@@ -126,31 +152,30 @@ def remove_session(files: ClusterFiles) -> None:
 
 
 def _size(cpus: int) -> list[str]:
-    return [f"--num-cpus={cpus}", f"--object-store-memory={STORE_BYTES}"]
+    ports = [f"{name}={free_port()}" for name in AGENT_PORTS]
+    return [f"--num-cpus={cpus}", f"--object-store-memory={STORE_BYTES}", *ports]
 
 
 def _started(asked: list[str], files: ClusterFiles, name: str, seconds: float, last: bool) -> ServerProcess | None:
     """Start a node and wait until it is up; None if it failed and is not the last attempt."""
     log = files.logs / f"{name}.log"
-    ray = [sys.executable, "-P", "-c", START, "start", "--block", "--disable-usage-stats"]
+    ray = ["{python}", "-P", "-c", START, "start", "--block", "--disable-usage-stats"]
     ray += [f"--node-ip-address={LOOPBACK}", *asked]
-    guard = [sys.executable, "-IS", process_guard.__file__, "--detached", *ray]
-    written = log.stat().st_size if log.exists() else 0
-    launch = Launch(guard, _variables(os.environ, files.token), log, directory=sys.prefix, append=True)
-    process = ServerProcess(launch)
+    variables, written = _variables(os.environ, files.token), size_of(log)
+    launch = Launch(ray, variables, log, directory=sys.prefix, append=True, guard="detached", withheld=("",))
+    process = HERE.start(launch)
     try:
-        if wait_ready(lambda: STARTED in log.read_bytes()[written:], process.runs, seconds):
-            return process
-        how = f"was not up in {seconds:g} s" if process.runs() else f"ended with status {process.status()}"
+        Starting(process, log, written, "--seconds").wait(lambda: STARTED in log.read_bytes()[written:], seconds)
+    except NotReadyError as error:
+        if not last:
+            return None
+        if name == HEAD:
+            remove_session(files)
+        raise ClusterError(f"Ray's {name}, started twice, {error}") from None
     except BaseException:
         process.stop()  # an interrupted command leaves no node behind
         raise
-    process.stop()
-    if not last:
-        return None
-    if name == HEAD:
-        remove_session(files)
-    raise ClusterError(f"Ray's {name} {how}, twice: {_last_line(log)}; see {log}, or try again with more --seconds")
+    return process
 
 
 def _variables(ours: Mapping[str, str], token: Path) -> dict[str, str]:
@@ -158,8 +183,3 @@ def _variables(ours: Mapping[str, str], token: Path) -> dict[str, str]:
     kept = {name: value for name, value in ours.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
     folders = os.pathsep.join(os.path.abspath(path) for path in sys.path if path)  # noqa: PTH100
     return kept | QUIET | ON_LOOPBACK | PATIENT | WATCHFUL | access(token) | UTF8 | {"PYTHONPATH": folders}
-
-
-def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    return ["it wrote nothing", *lines, *(line for line in lines if "Error" in line)][-1][:300]

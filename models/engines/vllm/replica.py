@@ -5,6 +5,7 @@ that, and ask the new one. Everything else is for one thread at a time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from threading import RLock
 from time import monotonic, sleep
 from typing import Any, TypeVar
@@ -191,12 +192,18 @@ class Replica:
         if self._weights.adapter:
             self._add_adapter()
         else:
-            self._delivery.deliver(self._client, self._weights.directory)
+            directory = self._weights.directory
+            reads = self._server is not None and self._delivery is FILES
+            self._delivery.deliver(self._client, self._there() if reads else directory)
             self._note()
         if self._asleep:
             self._rise()
         self._reset()
         self._verify()
+
+    def _there(self) -> Path:
+        """Directory of the weights as the server finds it."""
+        return self._server.bring(self._weights.directory) if self._server else self._weights.directory
 
     def _note(self) -> None:
         """Let a foreign server refuse to complete with other weights, which another process may load into it."""
@@ -214,7 +221,7 @@ class Replica:
 
     def _add_adapter(self) -> None:
         former, self._held = self._held, self._weights.adapter
-        adapter = {"lora_name": self._held, "lora_path": str(self._weights.directory), "load_inplace": True}
+        adapter = {"lora_name": self._held, "lora_path": str(self._there()), "load_inplace": True}
         self._client.post("/v1/load_lora_adapter", adapter)
         if former and former != self._held:
             self._client.post("/v1/unload_lora_adapter", {"lora_name": former})

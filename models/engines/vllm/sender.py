@@ -3,15 +3,15 @@
 import json
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from coevo.models.engines.vllm.server_client import Client, UnreachableError
-from coevo.models.engines.vllm.vllm_server import last_error
-from coevo.utilities.processes import Launch, ServerProcess
+from coevo.utilities.processes import HERE, Launch, ServerProcess, last_error, size_of
+
+WITHHELD = ("PREFECT_",)
+"""Prefixes of our variables that vLLM's processes do not get: Prefect's have the secret of its server."""
 
 
 class Delivery(Protocol):
@@ -44,34 +44,21 @@ class FileDelivery:
 FILES = FileDelivery()
 
 
-@dataclass(frozen=True)
-class SenderLaunch:
-    """How to start a sender.
-
-    Attributes:
-        command: of the process (``coevo_sender.py``).
-        environment: all its variables.
-        log: file that its errors are appended to.
-        timeout: seconds for one delivery, the start of the process included.
-    """
-
-    command: Sequence[str]
-    environment: Mapping[str, str]
-    log: Path
-    timeout: float
-
-
 class Sender:
     """A process in vLLM's environment sends the weights; it starts when needed, and ends with this one.
 
     A sender that fails is ended, and another one started: what a broken transfer leaves is not used again.
 
     Args:
-        sending: how to start it.
+        command: of the process (``coevo_sender.py``).
+        variables: of its environment, in addition to our own.
+        log: file that its errors are appended to.
+        timeout: seconds for one delivery, the start of the process included.
     """
 
-    def __init__(self, sending: SenderLaunch) -> None:
-        self._sending = sending
+    def __init__(self, command: Sequence[str], variables: Mapping[str, str], log: Path, timeout: float) -> None:
+        self._timeout = timeout
+        self._launch = Launch(command, variables, log, append=True, leash=True, replies=True, withheld=WITHHELD)
         self._process: ServerProcess | None = None
         self._logged = 0
 
@@ -87,12 +74,12 @@ class Sender:
                 return
             raise UnreachableError(
                 f"the weights were not sent to the vLLM server at {client.url} ({error}): "
-                f"{last_error(self._sending.log, self._logged)}; see {self._sending.log}"
+                f"{last_error(self._launch.log, self._logged)}; see {self._launch.log}"
             ) from None
         except OSError as error:
             self.close()
             raise UnreachableError(
-                f"the weights were not sent to the vLLM server at {client.url} ({error}); see {self._sending.log}"
+                f"the weights were not sent to the vLLM server at {client.url} ({error}); see {self._launch.log}"
             ) from None
 
     def close(self) -> None:
@@ -103,28 +90,23 @@ class Sender:
 
     def _ask(self, url: str, directory: str) -> None:
         """Send a request, and wait for the reply. Raises ``OSError`` without it."""
-        request = {"url": url, "address": _address_towards(url, self._sending.timeout), "directory": directory}
-        process, reply, deadline = self._running(), b"", monotonic() + self._sending.timeout
+        request = {"url": url, "address": _address_towards(url, self._timeout), "directory": directory}
+        process = self._running()
         process.write(json.dumps(request).encode() + b"\n")
-        while not reply.endswith(b"\n"):
-            part = process.read(max(0.0, deadline - monotonic()))
-            if part is None:
-                raise TimeoutError(f"no answer in rollout.engine.startup_timeout={self._sending.timeout:g} s")
-            if not part:
-                raise BrokenPipeError("the sender has ended")
-            reply += part
+        reply = process.line(self._timeout)
+        if reply is None:
+            raise TimeoutError(f"no answer in rollout.engine.startup_timeout={self._timeout:g} s")
         if reply != directory.encode() + b"\n":
-            raise BrokenPipeError("the sender answered otherwise than with the directory")
+            raise BrokenPipeError(
+                "the sender answered otherwise than with the directory" if reply else "the sender has ended"
+            )
 
     def _running(self) -> ServerProcess:
         if self._process and self._process.runs():
             return self._process
         self.close()
-        log = self._sending.log
-        log.parent.mkdir(parents=True, exist_ok=True)
-        self._logged = log.stat().st_size if log.exists() else 0
-        launch = Launch(self._sending.command, self._sending.environment, log, append=True, leash=True, replies=True)
-        self._process = ServerProcess(launch)
+        self._logged = size_of(self._launch.log)
+        self._process = HERE.start(self._launch)
         return self._process
 
 

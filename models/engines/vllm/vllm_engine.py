@@ -18,10 +18,10 @@ import re
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from copy import copy
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -33,19 +33,14 @@ from safetensors.torch import save_file
 
 from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
 from coevo.models.engines.requests import Request, check_lengths, completions_of
+from coevo.models.engines.vllm.engine_launch import ON_THIS_MACHINE, EngineLaunch, ServerPlaces
 from coevo.models.engines.vllm.expected import Weights
-from coevo.models.engines.vllm.replica import Replica, Start, closeness_metrics
-from coevo.models.engines.vllm.sender import FILES, Delivery, Sender, SenderLaunch
+from coevo.models.engines.vllm.replica import Replica, closeness_metrics
 from coevo.models.engines.vllm.server_client import KEY, Client
 from coevo.models.engines.vllm.vllm_server import (
     ServerSettings,
-    VllmServer,
-    command,
-    inherited,
     interpreter,
-    sender_command,
     sender_settings,
-    settings,
 )
 from coevo.models.policy.language_model import ends_of, limit_of
 from coevo.models.policy.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS, base_of, check_fits, outline, weights_at
@@ -107,39 +102,6 @@ class Routing:
         return range(self._replicas)
 
 
-@dataclass(frozen=True, slots=True)
-class EngineLaunch:
-    """Start of the processes of an engine.
-
-    Attributes:
-        config: of the engine.
-        key: API key of the servers.
-        directory: of their logs.
-    """
-
-    config: VllmEngineConfig
-    key: str
-    directory: Path
-
-    def server(self, number: int, serving: Callable[[Weights], ServerSettings]) -> Start:
-        """Function that starts a server with weights; ``serving`` gives its settings."""
-        log = self.directory / f"server-{number}.log"
-
-        def start(weights: Weights) -> VllmServer:
-            return VllmServer(command(self.config, serving(weights)), settings(self.config, number, self.key), log)
-
-        return start
-
-    def sender(self, number: int) -> Delivery:
-        """Start what delivers weights to a server, if ``rollout.engine.sync`` needs a process for it."""
-        config = self.config
-        if config.sync == "files":
-            return FILES
-        environment = {**inherited(), **sender_settings(config, number, self.key)}
-        log = self.directory / f"sender-{number}.log"
-        return Sender(SenderLaunch(sender_command(config), environment, log, config.startup_timeout))
-
-
 class VllmEngine:
     """Generates in vLLM servers.
 
@@ -151,14 +113,22 @@ class VllmEngine:
         sampling: sampling of tokens.
         directory: for weights that servers read, and for their logs.
         sleeps: True if ``sleep`` frees memory; it never frees that of a CPU.
+        places: of the servers that it starts.
 
     Attributes:
         key: API key of the servers. Servers of the run get a new one each time.
     """
 
     def __init__(
-        self, policy: Path, config: VllmEngineConfig, sampling: SamplingConfig, directory: Path, sleeps: bool = False
+        self,
+        policy: Path,
+        config: VllmEngineConfig,
+        sampling: SamplingConfig,
+        directory: Path,
+        sleeps: bool = False,
+        places: ServerPlaces = ON_THIS_MACHINE,
     ) -> None:
+        self._places = places
         self.policy = outline(policy)
         self._config = config
         self._sampling = sampling
@@ -278,17 +248,22 @@ class VllmEngine:
             raise CoevoError(
                 f"rollout.engine.sync={config.sync} sends whole weights, but the policy has adapters: set sync=files"
             )
-        launch = EngineLaunch(config, key, self._directory)
+        launch = EngineLaunch(config, key, self._directory, self._places)
         if config.urls:
             return [Replica(config, weights, None, url, key, launch.sender(at)) for at, url in enumerate(config.urls)]
-        starts = [launch.server(number, self._serving) for number in range(config.replicas)]
-        return [Replica(config, weights, start, "", key, launch.sender(at)) for at, start in enumerate(starts)]
+        with ExitStack() as begun:
+            replicas = []
+            for at in range(config.replicas):
+                replicas.append(Replica(config, weights, launch.server(at, self._serving), "", key, launch.sender(at)))
+                begun.callback(replicas[-1].close)
+            begun.pop_all()
+        return replicas
 
     def _serving(self, weights: Weights) -> ServerSettings:
         if not self._adapted:
-            return ServerSettings(str(weights.directory), 0, self._limit, self._sleeps)
+            return ServerSettings(str(weights.directory), 0, self._limit, self._sleeps, self._places.gpus)
         adapters = self.policy.model.peft_config["default"]
-        return ServerSettings(self._base, int(adapters.r), self._limit, self._sleeps)
+        return ServerSettings(self._base, int(adapters.r), self._limit, self._sleeps, self._places.gpus)
 
 
 def completion_body(
@@ -316,8 +291,8 @@ def completion_body(
     return body | {"return_token_ids": True, "return_tokens_as_token_ids": True}
 
 
-def check_there(config: VllmEngineConfig, section: str = "rollout.engine") -> None:
-    """Check that servers are available, without starting any.
+def check_there(config: VllmEngineConfig, section: str = "rollout.engine", here: bool = True) -> None:
+    """Check that servers are available, without starting any; those of a cluster are not ``here``.
 
     Raises:
         CoevoError: a server that is given by URL does not answer, or no vLLM is found to start our own with.
@@ -326,7 +301,7 @@ def check_there(config: VllmEngineConfig, section: str = "rollout.engine") -> No
         if not Client(url, config.timeout).is_ready():
             raise CoevoError(f"the vLLM server at {url} does not answer: start it, or correct {section}.urls")
     if not config.urls or config.sync != "files":
-        interpreter(config, section)
+        interpreter(config, section, here)
     if config.sync != "files":
         sender_settings(config, 0, "")
 

@@ -2,8 +2,6 @@
 
 import json
 import os
-import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +10,8 @@ import torch
 
 from coevo.configs.rollout.rollout_config import DEFAULT_PYTHON, VllmEngineConfig, gpus_of, width_of
 from coevo.models.weights import tensor_digest
-from coevo.utilities import process_guard
 from coevo.utilities.errors import CoevoError
-from coevo.utilities.processes import Launch, ServerProcess, free_port, wait_ready
+from coevo.utilities.processes import HERE, Launch, Launcher, NotReadyError, Place, Starting, size_of
 
 ROOT = Path(__file__).parents[4]
 EXTENSION = Path(__file__).with_name("extension")
@@ -48,24 +45,31 @@ class ServerSettings:
         rank: of the adapters; 0 for none.
         length: maximum sequence length in tokens.
         sleeps: True if it will be sent to sleep.
+        gpus: number of GPUs that a node gives it; None on this machine, where the settings name them.
     """
 
     model: str
     rank: int
     length: int
     sleeps: bool = False
+    gpus: int | None = None
+
+    @property
+    def on_gpus(self) -> bool:
+        """True if it computes on GPUs."""
+        return torch.cuda.is_available() if self.gpus is None else self.gpus > 0
 
 
-def interpreter(config: VllmEngineConfig, section: str = "rollout.engine") -> Path:
+def interpreter(config: VllmEngineConfig, section: str = "rollout.engine", here: bool = True) -> Path:
     """Path of the Python with vLLM.
 
     Raises:
-        CoevoError: it does not exist.
+        CoevoError: it does not exist, and has to be ``here``.
     """
     # Nobody chose the default, so the working directory must not decide where it is.
     default = config.python == DEFAULT_PYTHON
     places = (ROOT / config.python,) if default else (Path(config.python), ROOT / config.python)
-    found = [path for path in places if path.is_file()]
+    found = [path for path in places if path.is_file() or not here]
     if not found:
         raise CoevoError(
             f"{section}.python = {config.python!r}: no such interpreter; build it with `make vllm-cpu` or "
@@ -76,7 +80,8 @@ def interpreter(config: VllmEngineConfig, section: str = "rollout.engine") -> Pa
 
 def command(config: VllmEngineConfig, serving: ServerSettings) -> list[str]:
     """Command line without host and port."""
-    line = [str(interpreter(config)), "-P", "-m", "vllm.entrypoints.openai.api_server"]
+    python = interpreter(config, here=serving.gpus is None)
+    line = [str(python), "-P", "-m", "vllm.entrypoints.openai.api_server"]
     line += ["--model", serving.model, "--skip-tokenizer-init"]
     line += ["--dtype", config.dtype, "--max-model-len", str(serving.length), "--max-num-seqs", str(config.rows)]
     line += ["--block-size", str(BLOCK), "--enable-prefix-caching", "--generation-config", "vllm", "--seed", "0"]
@@ -88,7 +93,7 @@ def command(config: VllmEngineConfig, serving: ServerSettings) -> list[str]:
     line += ["--worker-extension-cls", "coevo_worker.Digests", *_for_adapters(serving.rank)]
     if config.sync != "files":
         line += ["--weight-transfer-config", json.dumps({"backend": config.sync})]
-    return line + (_on_gpus(config, serving) if torch.cuda.is_available() else _on_a_cpu(serving))
+    return line + (_on_gpus(config, serving) if serving.on_gpus else _on_a_cpu(serving))
 
 
 def _for_adapters(rank: int) -> list[str]:
@@ -99,8 +104,8 @@ def _for_adapters(rank: int) -> list[str]:
     return ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(accepted)]
 
 
-def settings(config: VllmEngineConfig, replica: int, key: str) -> dict[str, str]:
-    """Environment variables in addition to our own; the key is in no process's arguments."""
+def settings(config: VllmEngineConfig, replica: int, key: str, on_gpus: bool) -> dict[str, str]:
+    """Environment variables in addition to its place's; the key is in no process's arguments."""
     common = {
         **QUIET,
         **OPEN,
@@ -110,7 +115,7 @@ def settings(config: VllmEngineConfig, replica: int, key: str) -> dict[str, str]
         # Handles of GPU memory come pickled; only who has the key can send them.
         **({"VLLM_ALLOW_INSECURE_SERIALIZATION": "1"} if config.sync == "ipc" else {}),
     }
-    if torch.cuda.is_available():
+    if on_gpus:
         return common | _devices(config, replica)
     return common | EMBEDDED | {"VLLM_CPU_KVCACHE_SPACE": str(config.cpu_memory)}
 
@@ -168,7 +173,7 @@ def _on_a_cpu(serving: ServerSettings) -> list[str]:
 def _on_gpus(config: VllmEngineConfig, serving: ServerSettings) -> list[str]:
     return [
         *("--gpu-memory-utilization", str(config.gpu_memory_utilization)),
-        *("--tensor-parallel-size", str(width_of(config))),
+        *("--tensor-parallel-size", str(serving.gpus or width_of(config))),
         *(["--enable-sleep-mode"] if serving.sleeps else []),
     ]
 
@@ -177,42 +182,45 @@ def _devices(config: VllmEngineConfig, replica: int) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": config.devices[replica]} if config.devices else {}
 
 
-ELSEWHERE = ("Traceback", "See root cause above", "See stack trace")
-"""Parts of lines that name an error of another line."""
-PREFIX = re.compile(r"^\(\w+ pid=\d+\)\s*(?:[A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
-"""Process before a line of vLLM, and level, time and place of one of its log."""
-
-
 class VllmServerError(CoevoError):
     """The server did not start; names its log."""
 
 
 class VllmServer:
-    """A command that serves on a free loopback port; it ends with this process, however that ends.
+    """A server in a place; it ends with this process, however that ends, and with its place.
 
     Args:
         command: the command; ``--host`` and ``--port`` are appended.
-        settings: environment variables in addition to our own.
+        variables: environment variables in addition to those of its place, without Prefect's, which have a secret.
         log: file that its output is appended to.
+        launcher: source of its place, and the way of files to it.
+        place: where it runs; ended with it.
     """
 
-    def __init__(self, command: Sequence[str], settings: Mapping[str, str], log: Path) -> None:
-        self.log = log
-        port = free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        self._logged = log.stat().st_size if log.exists() else 0
-        log.parent.mkdir(parents=True, exist_ok=True)
-        line = [sys.executable, "-IS", process_guard.__file__, *command, "--host", "127.0.0.1", "--port", str(port)]
-        self._guard = ServerProcess(Launch(line, {**inherited(), **settings}, log, append=True, leash=True))
+    def __init__(
+        self,
+        command: Sequence[str],
+        variables: Mapping[str, str],
+        log: Path,
+        launcher: Launcher = HERE,
+        place: Place | None = None,
+    ) -> None:
+        self.log, self._launcher, self._place = log, launcher, place or Place()
+        self._brought: dict[Path, str] = {}
+        line, written = [*command, "--host", "{host}", "--port", "{port}"], size_of(log)
+        launch = Launch(line, variables, log, append=True, guard="leash", withheld=("PREFECT_",), mark=log.stem)
+        self._process = self._place.start(launch)
+        self._starting = Starting(self._process, log, written, "rollout.engine.startup_timeout")
+        self.url = f"http://{self._process.address}"
 
     @property
     def pid(self) -> int:
         """Process id of its guard, whose only child it is."""
-        return self._guard.pid
+        return self._process.pid
 
     def runs(self) -> bool:
         """Return True if its process is alive, even if it does not answer."""
-        return self._guard.runs()
+        return self._process.runs()
 
     def wait(self, seconds: float, ready: Callable[[], bool]) -> None:
         """Wait until it is ready.
@@ -220,32 +228,20 @@ class VllmServer:
         Raises:
             VllmServerError: it ended before, or took longer and was stopped.
         """
-        if wait_ready(ready, self.runs, seconds):
-            return
-        if not self.runs():
-            said = last_error(self.log, self._logged)
-            raise VllmServerError(f"the vLLM server ended before it was ready: {said}; see {self.log}")
-        self.stop()
-        raise VllmServerError(
-            f"the vLLM server was not ready after rollout.engine.startup_timeout={seconds:g} s and was "
-            f"stopped: raise the timeout, or see {self.log}"
-        )
+        try:
+            self._starting.wait(ready, seconds)
+        except NotReadyError as error:
+            raise VllmServerError(f"the vLLM server {error}") from None
+
+    def bring(self, directory: Path) -> Path:
+        """Directory of weights as the server finds it; those before are removed from its place."""
+        if directory not in self._brought:
+            former, self._brought = self._brought, {directory: self._launcher.send(directory, [self._place])}
+            for name in former.values():
+                self._place.forget(name)
+        return self._place.folder / self._brought[directory]
 
     def stop(self) -> None:
         """End it and all its children: SIGTERM, then SIGKILL."""
-        self._guard.stop()
-
-
-def last_error(log: Path, start: int) -> str:
-    """Last line of a log, from a place in it on, that names an error and not another line; else its last line."""
-    with log.open("rb") as file:
-        file.seek(start)
-        lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-    named = [line for line in lines if not any(word in line for word in ELSEWHERE)]
-    errors = [line for word in ("error:", "Error") for line in named if word in line]
-    return " ".join(PREFIX.sub("", [*lines, *errors][-1]).split())[:300] if lines else "it wrote nothing"
-
-
-def inherited() -> dict[str, str]:
-    """Our environment without Prefect's part, which has the secret of its server."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+        self._process.stop()
+        self._place.end()

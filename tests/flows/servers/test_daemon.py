@@ -135,7 +135,9 @@ def test_a_process_that_has_the_old_id_is_left_alone(workspace):
 
 
 def test_a_server_that_does_not_start_names_its_log(workspace, monkeypatch):
-    with pytest.raises(ServerError, match=r"^the pages server did not start on port \d+: see .*pages\.log, then try"):
+    with pytest.raises(
+        ServerError, match=r"^the pages server did not start on port \d+: it .*; see .*pages\.log, then try"
+    ):
         ensure(workspace, "pages", ["no_such_module"], "/", {})
     assert "no_such_module" in (workspace / "pages.log").read_text()
     monkeypatch.setattr("coevo.flows.servers.daemon.STARTUP", 0.5)

@@ -11,13 +11,14 @@ from safetensors.torch import load_file
 from support.clusters import local_cluster
 from support.trainer import LocalTrainer
 
-from coevo.configs.placement_config import RayPlacement
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update_config import DeepSpeedConfig, OptimizerConfig, UpdateConfig
-from coevo.models.trainer.cluster_ranks import ClusterRanks
-from coevo.models.trainer.trainer_client import StartingPoint, Trainer, TrainerError
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer, TrainerLostError
+from coevo.models.trainer.trainer_launch import CHILD, TrainerRanks
 from coevo.records.draws import key
+from coevo.utilities.cluster.node_places import ClusterLauncher
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.processes import Resources
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(3000)]
 CONFIG = UpdateConfig(
@@ -33,9 +34,8 @@ def cluster(tmp_path_factory):
         yield cluster
 
 
-def placed(cluster, **pool):
-    values = {"type": "ray", "address": cluster.address, "startup_timeout": 120.0, "pools": {"trainer": pool}}
-    return partial(ClusterRanks, placement=RayPlacement.model_validate(values))
+def placed(cluster, **asked):
+    return partial(TrainerRanks, launcher=ClusterLauncher(cluster.join, 120.0), resources=Resources(**asked))
 
 
 def trainer(policy, log, launch):
@@ -65,19 +65,25 @@ def test_they_take_the_steps_of_local_ones_and_leave_nothing_behind(cluster, pol
         for part, value in tensors.items():
             assert (there[2][name][part] - value).abs().max() <= 2e-5
     assert "[0 on 127.0.0.1] " in log.read_text()
-    assert not list(cluster.temporary().glob("coevo-trainer-*"))
+    assert not list(cluster.temporary().glob("coevo-place-*"))
 
 
-def test_a_rank_that_dies_ends_the_update_in_one_line(cluster, policy_path, samples_path, tmp_path):
+def test_a_rank_that_dies_ends_the_update_which_others_repeat(cluster, policy_path, samples_path, tmp_path):
     with trainer(policy_path, tmp_path / "log", placed(cluster)) as it:
+        expected = dict(it.update(samples_path, key(1)).metrics)
         it.wait()
-        children = [each for each in cluster.family(cluster.head) if "coevo.models.trainer.child" in each.cmdline()]
+        children = [each for each in cluster.family(cluster.head) if CHILD in each.cmdline()]
         victim = next(each for each in children if each.environ()["RANK"] == "1")
         os.kill(victim.pid, signal.SIGKILL)
-        with pytest.raises(TrainerError, match=r"process 1 of the trainer on 127\.0\.0\.1 ended") as error:
+        with pytest.raises(
+            TrainerLostError, match=r"process 1 of the trainer's 2 on 127\.0\.0\.1 died \(exit"
+        ) as error:
             while True:
                 it.update(samples_path, key(1))
         assert "\n" not in str(error.value)
+        it.restart(StartingPoint(policy_path, policy_path))
+        repeated = dict(it.update(samples_path, key(1)).metrics)
+        assert repeated == {**expected, "tokens_per_second": repeated["tokens_per_second"]}
     assert not psutil.wait_procs(children, timeout=60)[1]
 
 

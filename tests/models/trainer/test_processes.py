@@ -25,6 +25,7 @@ from coevo.configs.update.update_config import CriticConfig, DeepSpeedConfig, Op
 from coevo.models.policy.language_model import Policy
 from coevo.models.policy.policy import save
 from coevo.models.trainer.trainer_client import StartingPoint, Trainer, TrainerError
+from coevo.models.trainer.trainer_launch import CHILD
 from coevo.models.trainer.update_batch import read
 from coevo.records.draws import key
 
@@ -38,6 +39,7 @@ from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.policy.language_model import Policy
 from coevo.models.policy.policy import save
 from coevo.models.trainer.update_batch import read
+from coevo.models.trainer.trainer_launch import CHILD
 from coevo.models.trainer.trainer_client import StartingPoint, Trainer
 config, policy, batch, place = sys.argv[1:]
 place = Path(place)
@@ -185,15 +187,14 @@ def test_launched_processes_answer_as_one_and_die_together(policy_path, samples_
         assert metrics["loss"] == pytest.approx(alone[1][-1]["loss"], abs=1e-5)
         assert list(map(len, scores.values)) == list(map(len, read(samples_path).completions))
         assert_alike(tmp_path, tensors(alone[0]), steps=6)
-        ranks = [each for each in psutil.Process(it.pid).children() if each.is_running()]
-        assert len(ranks) == 2
-        os.kill(ranks[1].pid, signal.SIGKILL)
-        with pytest.raises(
-            TrainerError, match=r"one of the trainer's 2 processes died \(exit status -9\); see"
-        ) as error:
+        ranks = {each.environ()["RANK"]: each for each in psutil.Process().children() if CHILD in each.cmdline()}
+        assert sorted(ranks) == ["0", "1"]
+        assert ranks["0"].pid == it.pid
+        os.kill(ranks["1"].pid, signal.SIGKILL)
+        with pytest.raises(TrainerError, match=r"process 1 of the trainer's 2 died \(exit status -9\); see") as error:
             it.update(samples_path, key(3))
         assert "\n" not in str(error.value)
-        assert gone(ranks)
+    assert gone(ranks.values())
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("trainer-")] == []
 
 
@@ -208,7 +209,7 @@ def test_several_end_with_a_parent_killed_in_an_update(paths, samples_path, alon
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as parent:
         assert parent.stdout.readline().strip().isdigit(), (tmp_path / "log").read_text()
         started = psutil.Process(parent.pid).children(recursive=True)
-        ranks = [each for each in started if "coevo.models.trainer.child" in each.cmdline() and each.children() == []]
+        ranks = [each for each in started if CHILD in each.cmdline()]
         assert len(ranks) == 2
         spent = sum(sum(each.cpu_times()[:2]) for each in ranks)
         while sum(sum(each.cpu_times()[:2]) for each in ranks) < spent + 0.5:  # in the update

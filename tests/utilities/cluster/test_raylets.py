@@ -64,6 +64,8 @@ def test_nodes_get_no_secret_and_all_that_keeps_them_on_loopback(program, files,
         arguments, environment = json.loads((files.logs / f"{name}.log").read_text().splitlines()[0])
         assert asked in arguments
         assert "--node-ip-address=127.0.0.1" in arguments
+        ports = [each.partition("=")[2] for each in arguments if each.startswith(raylets.AGENT_PORTS)]
+        assert len(set(ports)) == len(raylets.AGENT_PORTS)
         assert "OPENAI_API_KEY" not in environment
         assert environment["NCCL_SOCKET_IFNAME"] == "eth0"
         assert environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "0"
@@ -89,7 +91,7 @@ def test_a_start_that_fails_is_tried_once_more(program):
 
 
 def test_two_failures_are_one_line(program, files):
-    with pytest.raises(ClusterError, match="head ended with status 3, twice: ValueError: no room for sockets") as e:
+    with pytest.raises(ClusterError, match="started twice, ended before it was ready: ValueError: no room") as e:
         program(FAILS)
     assert "\n" not in str(e.value)
     assert str(files.logs / "head.log") in str(e.value)
@@ -113,7 +115,7 @@ def test_an_address_without_a_cluster_is_one_line_and_imports_nothing(monkeypatc
 
 def test_modules_of_the_cluster_import_nothing_of_ray():
     modules = "coevo.utilities.cluster.joined_cluster, coevo.utilities.cluster.raylets"
-    modules += ", coevo.envs.stateful.cluster_workers, coevo.models.trainer.cluster_ranks"
+    modules += ", coevo.envs.stateful.cluster_workers, coevo.utilities.cluster.node_places"
     code = f"import sys, {modules}; print('ray' in sys.modules)"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-P", "-c", code]

@@ -1,6 +1,5 @@
 """Weights that a process of its own sends: over Gloo to real vLLM, and its faults with a small program in its place."""
 
-import os
 import socket
 import sys
 from contextlib import closing
@@ -11,7 +10,7 @@ import pytest
 from support.policies import requests
 
 from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
-from coevo.models.engines.vllm.sender import Sender, SenderLaunch
+from coevo.models.engines.vllm.sender import Sender
 from coevo.models.engines.vllm.server_client import Client, UnreachableError
 from coevo.models.engines.vllm.vllm_engine import VllmEngine
 
@@ -48,7 +47,7 @@ def address():
 def sender(tmp_path):
     """A sender with a small program in its place."""
     command = [sys.executable, "-c", SENDER]
-    with closing(Sender(SenderLaunch(command, os.environ, tmp_path / "sender.log", timeout=3.0))) as made:
+    with closing(Sender(command, {}, tmp_path / "sender.log", timeout=3.0)) as made:
         yield made
 
 
@@ -62,11 +61,11 @@ def test_every_delivery_is_confirmed_by_one_process(sender, client):
 
 
 @pytest.mark.parametrize(("directory", "reason"), [("bad", "ValueError: no such tensors"), ("slow", "no answer in")])
-def test_a_failed_delivery_is_one_line_and_the_next_one_has_a_new_process(sender, client, directory, reason):
+def test_a_failed_delivery_is_one_line_and_the_next_one_has_a_new_process(sender, client, directory, reason, tmp_path):
     with pytest.raises(UnreachableError, match=reason) as raised:
         sender.deliver(client, Path(directory))
     assert "\n" not in str(raised.value)
-    assert str(sender._sending.log) in str(raised.value)
+    assert str(tmp_path / "sender.log") in str(raised.value)
     assert not [child for child in psutil.Process().children() if SENDER in child.cmdline()]
     sender.deliver(client, Path("good"))
 
@@ -78,12 +77,12 @@ def test_a_sender_that_was_killed_between_two_deliveries_is_replaced(sender, cli
     sender.deliver(client, Path("two"))
 
 
-def test_a_sender_that_a_server_has_forgotten_is_replaced_once(sender, client):
+def test_a_sender_that_a_server_has_forgotten_is_replaced_once(sender, client, tmp_path):
     sender.deliver(client, Path("one"))
     first = sender._process.pid
     with pytest.raises(UnreachableError, match="ValueError: no such tensors"):
         sender.deliver(client, Path("bad"))
-    assert (sender._sending.log).read_text().count("ValueError: no such tensors") == 2
+    assert (tmp_path / "sender.log").read_text().count("ValueError: no such tensors") == 2
     assert not psutil.pid_exists(first)
 
 

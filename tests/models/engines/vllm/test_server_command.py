@@ -15,10 +15,11 @@ def python(tmp_path):
     return str(path)
 
 
-def line(python, rank=0, length=512, sleeps=False, **changes):
+def line(python, rank=0, length=512, sleeps=False, gpus=None, **changes):
     config = VllmEngineConfig(type="vllm", python=python, **changes)
-    words = command(config, ServerSettings("model", rank, length, sleeps))
-    return dict(zip(words, [*words[1:], ""], strict=True)), settings(config, replica=0, key="k")
+    serving = ServerSettings("model", rank, length, sleeps, gpus)
+    words = command(config, serving)
+    return dict(zip(words, [*words[1:], ""], strict=True)), settings(config, 0, "k", serving.on_gpus)
 
 
 def test_the_working_directory_does_not_choose_the_default_interpreter(tmp_path, monkeypatch):
@@ -30,6 +31,16 @@ def test_the_working_directory_does_not_choose_the_default_interpreter(tmp_path,
     with pytest.raises(CoevoError, match="no such interpreter"):
         interpreter(VllmEngineConfig(type="vllm"))
     assert interpreter(VllmEngineConfig(type="vllm", python=str(mine))) == mine
+
+
+def test_on_a_cluster_a_server_has_the_gpus_of_its_place_and_the_interpreter_of_its_node(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    options, environment = line("/nowhere/python", gpus=2)
+    assert options["--tensor-parallel-size"] == "2"
+    assert "--enforce-eager" not in options
+    assert "CUDA_VISIBLE_DEVICES" not in environment
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert "--enforce-eager" in line("/nowhere/python", gpus=0)[0]
 
 
 def test_on_a_cpu_a_prompt_is_never_cut(python, monkeypatch):
