@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from urllib.request import OpenerDirector
 
 from coevo.utilities.errors import CoevoError
-from coevo.utilities.processes import opener
+from coevo.utilities.local_http import opener
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 EXCEPT = ("no_proxy", "NO_PROXY")

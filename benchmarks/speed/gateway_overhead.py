@@ -25,7 +25,8 @@ from psutil import Process
 
 from benchmarks.bench import ROOT, Bench, BenchResult
 from benchmarks.speed.gateway_processes import DRAWN, HOST, TOKEN
-from coevo.utilities.processes import Launch, ServerProcess, answers, free_port, wait_ready
+from coevo.utilities.local_http import answers, free_port
+from coevo.utilities.processes import Launch, ServerProcess, wait_ready
 
 CALLS, ROUNDS, WARM = 100, 9, 10
 AGENTS, TURNS, SLOW_S = 64, 6, 1.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from coevo.utilities.errors import CoevoError
-from coevo.utilities.processes import LOOPBACK
+from coevo.utilities.local_http import LOOPBACK
 
 ANYWHERE = ("0.0.0.0", "::")
 """Addresses that stand for all of a machine."""

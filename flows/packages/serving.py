@@ -21,17 +21,8 @@ from coevo.tasks.package.model_registry import find
 from coevo.tasks.publish.mlflow.tracking_store import tracking_store
 from coevo.tasks.publish.reporter import in_stage
 from coevo.utilities.errors import CoevoError
-from coevo.utilities.processes import (
-    HERE,
-    LOOPBACK,
-    UTF8,
-    Launch,
-    NotReadyError,
-    ServerProcess,
-    Starting,
-    answers,
-    free_port,
-)
+from coevo.utilities.local_http import LOOPBACK, answers, free_port
+from coevo.utilities.processes import HERE, UTF8, Launch, NotReadyError, ServerProcess, Starting
 
 STARTUP = 300.0
 """Seconds after which a server that does not answer is given up."""

@@ -23,7 +23,8 @@ from coevo.flows.servers.server_secret import VARIABLE
 from coevo.lineage.atomic_files import make_private
 from coevo.tasks import telemetry
 from coevo.tasks.publish.reporter import in_stage
-from coevo.utilities.processes import HERE, UTF8, Launch, NotReadyError, ServerProcess, Starting, free_port, wait
+from coevo.utilities.local_http import free_port
+from coevo.utilities.processes import HERE, UTF8, Launch, NotReadyError, ServerProcess, Starting, wait
 
 STARTUP = 120.0
 """Seconds for a server to start."""

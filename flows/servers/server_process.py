@@ -7,7 +7,8 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from coevo.utilities.errors import CoevoError
-from coevo.utilities.processes import answers, end_group
+from coevo.utilities.local_http import answers
+from coevo.utilities.processes import end_group
 
 NO_HTTP = ""
 """Health path of a server that speaks no HTTP: it answers while it runs."""

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from coevo.configs.update.update_config import DeepSpeedConfig
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.local_http import LOOPBACK
 from coevo.utilities.processes import (
     HERE,
-    LOOPBACK,
     ONE_CORE,
     UTF8,
     Launch,

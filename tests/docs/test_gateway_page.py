@@ -12,7 +12,7 @@ from support.gateway import chat_run, commanded, running
 from support.runs import coevo
 
 from coevo.flows.endpoint import dialect
-from coevo.utilities.processes import free_port
+from coevo.utilities.local_http import free_port
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "gateway.md").read_text(encoding="utf-8")

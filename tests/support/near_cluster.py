@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from coevo.utilities.cluster.joined_cluster import ActorLostError, ClusterError
 from coevo.utilities.cluster.node_agent import NodeAgent
 from coevo.utilities.errors import CoevoError
-from coevo.utilities.processes import LOOPBACK
+from coevo.utilities.local_http import LOOPBACK
 
 
 class NearActor:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from support.runs import ROOT
 
-from coevo.utilities.processes import free_port
+from coevo.utilities.local_http import free_port
 
 FILES = ROOT / "infra" / "postgres"
 DEBIAN = sorted(Path("/usr/lib/postgresql").glob("*/bin"))

@@ -18,7 +18,8 @@ from typing import Any
 from coevo.utilities.cluster.node_agent import AgentAnswer, NodeAgent
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.extras import missing_extra
-from coevo.utilities.processes import LOOPBACK, Resources
+from coevo.utilities.local_http import LOOPBACK
+from coevo.utilities.processes import Resources
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
 """Settings of every process of ours that speaks to Ray."""

@@ -12,17 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coevo.utilities.cluster.joined_cluster import ON_LOOPBACK, QUIET, ClusterError
-from coevo.utilities.processes import (
-    HERE,
-    LOOPBACK,
-    UTF8,
-    Launch,
-    NotReadyError,
-    ServerProcess,
-    Starting,
-    free_port,
-    size_of,
-)
+from coevo.utilities.local_http import LOOPBACK, free_port
+from coevo.utilities.processes import HERE, UTF8, Launch, NotReadyError, ServerProcess, Starting, size_of
 
 KEPT = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "OMP_NUM_THREADS")
 KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "GLOO_")

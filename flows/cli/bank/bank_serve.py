@@ -9,7 +9,7 @@ from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.extras import lacks
-from coevo.utilities.processes import LOOPBACK
+from coevo.utilities.local_http import LOOPBACK
 
 CONNECTIONS = 256
 """Most concurrent connections; further ones get 503."""

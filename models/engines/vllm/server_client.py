@@ -7,7 +7,7 @@ from typing import Any
 from urllib.error import HTTPError
 
 from coevo.utilities.errors import CoevoError
-from coevo.utilities.processes import opener
+from coevo.utilities.local_http import opener
 
 KEY = "COEVO_VLLM_API_KEY"
 """Environment variable with the key of servers that are given by URL."""

@@ -11,7 +11,7 @@ import pytest
 from coevo.utilities.cluster import raylets
 from coevo.utilities.cluster.joined_cluster import ClusterError, joined
 from coevo.utilities.cluster.raylets import ClusterFiles, remove_session, start_head, start_node
-from coevo.utilities.processes import free_port
+from coevo.utilities.local_http import free_port
 
 STARTS = """
 import json, os, subprocess, sys, time
