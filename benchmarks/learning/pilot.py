@@ -2,8 +2,9 @@
 
 Where a tiny policy has not been seen to read notes, GRPO plays alone.
 
-Each seed clones a policy, from which all its arms start; success is that on the panel ``held-out``. A gain is the last
-revision minus the first, by seed. The settings are those of the recipes; they were chosen with another seed and world.
+Each seed clones a policy, from which all its arms start (that of ``lifelong-db-grpo`` was shown fewer notes); success
+is that on the panel ``held-out``. A gain is the last revision minus the first, by seed. The settings are those of the
+recipes; they were chosen with another seed and world.
 """
 
 from collections.abc import Mapping, Sequence

@@ -65,12 +65,12 @@ def prepare():
     """Keep such a process for this one's trainer."""
     spare = [Trainer()]
 
-    def start(launch):
+    def start(place, launch):
         if spare and launch.command == ALONE and launch.variables["DS_ACCELERATOR"] == "cpu":
             return Begun(spare.pop(), launch)
         return ServerProcess(launch)
 
-    processes.ServerProcess = start
+    processes.Place.start = start
 
 
 def _become(ours, channel):

@@ -33,7 +33,7 @@ def directory(tmp_path_factory):
 
 
 def said(path, target, workspace, env=None):
-    """What an evaluation keeps of its episodes and their turns."""
+    """Fields that an evaluation keeps of its episodes and their turns."""
     evaluate_samples(target, TargetSettings(env), SampleRequest("seen-houses", 3, output=path), workspace)
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     turns = [[(t["answer"], t["action"], t["no_action"], t["valid"]) for t in row["turns"]] for row in rows]
