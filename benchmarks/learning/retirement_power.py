@@ -22,7 +22,7 @@ from coevo.tasks.session import Session
 RECIPE = "homerules-experience-only"
 SEEDS, ITERATIONS, DRIFT, BLOCK = range(1, 4), 3000, 50, 50
 SETTINGS = ("warmstart=null", "rollout.group_size=4", f"env.drift={DRIFT}")
-KEPT, RETIRED = "bank.retirement=null", "bank.retirement={entries: 4, unseen: 100}"
+KEPT, RETIRED = "bank.retirement=null", "bank.retirement={entries: 8, unseen: 100}"
 MAX_RATIO, LOSS = 1.5, 0.02
 """Targets: active entries as a multiple of the facts in force, and success that retirement may lose."""
 FIGURES = ("success", "active", "in_force", "admitted", "retired")

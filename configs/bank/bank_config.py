@@ -37,8 +37,11 @@ class RetirementConfig(Config):
     confidence: float = Field(default=0.95, gt=0.5, lt=1, exclude_if=lambda level: level == 0.95)
     """Level of that bound, over all measurements of an entry's life: one with a gain of at least delta + 0.1 retires
     with probability 1 - confidence at most."""
-    replays: int = Field(default=8, ge=1, le=1000)
-    """Paired replays a task and side."""
+    replays: int = Field(default=32, ge=1, le=1000)
+    """Paired replays a task and side: enough for a look of 32 pairs where one task alone retrieved an entry.
+
+    With fewer, an entry that is no longer true stays for many more firings.
+    """
     entries: int = Field(default=4, ge=0, le=10_000)
     """Most entries that a firing measures, of those that its episodes retrieved; 0 for none.
 
