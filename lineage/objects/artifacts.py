@@ -17,9 +17,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dvc.config import Config
-from dvc.repo import Repo
-
 from coevo.lineage.atomic_files import remove, write_atomically
 from coevo.lineage.objects.cache import FULL_OR_DAMAGED, Cache
 from coevo.lineage.objects.pointer import SUFFIX, Pointer
@@ -29,38 +26,7 @@ if TYPE_CHECKING:
     from dvc_data.hashfile.db.local import LocalHashFileDB
     from dvc_data.hashfile.obj import HashFile
 
-
-# Only the lineage uses git: without it DVC neither scans it nor suggests files to add.
-SETTINGS = {"core": {"no_scm": True}}
-
-
-class _OwnConfig(Config):  # type: ignore[misc]
-    """Configuration of the repository itself, without any other level."""
-
-    LEVELS = ("repo",)
-
-
-class PrivateRepo(Repo):  # type: ignore[misc]
-    """The DVC repository at ``root``, which ignores the user's configuration and environment.
-
-    DVC merges the configuration of the system and of the user under that of a repository. A mistake there would stop a
-    run, and a setting such as another kind of link would change the files of a run. ``coevo.lineage.git`` does the same
-    for git.
-    """
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(str(root))
-
-    @cached_property
-    def config(self) -> Config:
-        """Settings, read once."""
-        return _OwnConfig(self.dvc_dir, self.local_dvc_dir, fs=self.fs, config=SETTINGS)
-
-    @cached_property
-    def site_cache_dir(self) -> str:
-        """Directory of DVC's database: next to its locks, for any value of ``DVC_SITE_CACHE_DIR``."""
-        return str(self.tmp_dir)
-
+    from coevo.lineage.objects.private import PrivateRepo
 
 LINKS = ("hardlink", "copy")
 
@@ -172,6 +138,7 @@ class Artifacts:
 
     @cached_property
     def _repo(self) -> "PrivateRepo":
+        from coevo.lineage.objects.private import PrivateRepo
 
         _quieten()
         with _one_line(f"opening {self.root}"):

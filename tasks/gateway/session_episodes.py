@@ -8,7 +8,7 @@ turns.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import nextafter
+from math import copysign, inf, nextafter
 from typing import Any
 
 from coevo.models.engines.requests import completions_of
@@ -88,8 +88,9 @@ def rewards_of(record: SessionRecord, outcome: SessionOutcome) -> list[float]:
     others = [_report(outcome, number).reward for number in range(len(record.turns) - 1)]
     before = total(others)
     last = outcome.reward - before
-    if abs(before + last) > abs(outcome.reward):
-        last = nextafter(last, 0.0)
+    sign = copysign(1.0, outcome.reward)
+    while sign * (before + last) > abs(outcome.reward):
+        last = nextafter(last, -sign * inf)
     return [*others, last]
 
 

@@ -32,7 +32,7 @@ def test_every_child_that_runs_python_is_told_so():
     """Python puts the working directory first for ``-m`` and ``-c``; ``-P`` and ``-I`` leave it out."""
     sources = [
         path
-        for folder in ("flows", "models", "tasks", "memory", "benchmarks")
+        for folder in ("flows", "models", "tasks", "memory", "utilities", "benchmarks")
         for path in (ROOT / folder).rglob("*.py")
     ]
     started = [

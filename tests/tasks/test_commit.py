@@ -1,5 +1,6 @@
 """A revision is committed beside what follows, and is there whatever that comes to."""
 
+import shutil
 from contextlib import closing
 from threading import Event
 
@@ -121,6 +122,18 @@ def played(tmp_path_factory, every_size_is_large):
     directory = tmp_path_factory.mktemp("thirteen")
     play(directory, 13)
     return directory
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return tmp_path / "workspace"
+
+
+@pytest.fixture
+def run(played, directory):
+    """A copy of that run, in ``directory``."""
+    shutil.copytree(played, directory)
+    return run_in(directory)
 
 
 def held(directory):

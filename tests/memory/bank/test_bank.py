@@ -212,7 +212,7 @@ def test_hashing_an_unchanged_bank_reads_nothing(tmp_path):
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-sys.path.insert(0, "tests/memory/bank")
+sys.path[:0] = ["tests", "tests/memory/bank"]
 from test_bank import change
 from coevo.memory.bank.bank import Bank, StoredBank
 from coevo.memory.bank.table import VersionedTable

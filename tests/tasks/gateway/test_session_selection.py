@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.policies import qwen
 
@@ -123,6 +123,7 @@ def test_a_task_that_cannot_be_played_again_is_left_out_where_it_has_to_be():
     assert found.left_out == {"task": 2}
 
 
+@example(reward=0.9999999999999999, steps=[2.1, 0.0])
 @settings(max_examples=300, deadline=None)
 @given(
     reward=st.sampled_from([0.0, 1.0, 0.1, 0.3, 1e-300]) | st.floats(0, 1),

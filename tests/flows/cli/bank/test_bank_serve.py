@@ -41,7 +41,8 @@ def test_its_document_comes_first_and_alone(coevo, tmp_path):
     with served(tmp_path / "bank", "--json") as process:
         told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
         assert told == {"bank": str(tmp_path / "bank"), "url": told["url"], "mcp": f"{told['url']}/mcp"}
-        assert asked(told["url"], "/retrieve", {"query": "mug"}, token) == (200, {"lessons": []})
+        status, found = asked(told["url"], "/retrieve", {"query": "mug"}, token)
+        assert (status, found["lessons"]) == (200, [])
         os.kill(process.pid, signal.SIGINT)
         assert process.stdout.read() == ""
 
