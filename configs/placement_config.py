@@ -58,6 +58,9 @@ class TrainerPool(RayPool):
 class EnginePool(RayPool):
     """Servers of vLLM, ``rollout.engine.replicas`` in all; one with several GPUs splits the model over them."""
 
+    gpus: float = Field(default=0.0, ge=0, le=64, multiple_of=1)
+    """GPUs of a server, whole ones."""
+
 
 class RayPools(Config):
     """Parts that run on the cluster; a pool that is not set stays in the run's own machine."""

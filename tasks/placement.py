@@ -84,27 +84,35 @@ def starting_point(lineage: Lineage, head: Manifest | None, start: Path, referen
     if head is None:
         return StartingPoint(start, start)
     optimizer = lineage.artifacts.path("optimizer") if "optimizer" in head.artifacts else None
-    return StartingPoint(start, lineage.artifacts.materialise(0, "policy", references), optimizer)
+    if not references.exists():
+        lineage.artifacts.materialise(0, "policy", references)
+    return StartingPoint(start, references, optimizer)
 
 
 def insisted(session: Session, compute: Callable[[], T]) -> T:
     """Result of the trainer. One whose process dies on a cluster starts again at the last revision, and repeats it.
 
+    A trainer that has made updates since that revision (``lineage.every``) has lost them, and is not started again.
+
     Raises:
-        TrainerError: it failed, died on this machine, or died once more often than ``RESTARTS``.
+        TrainerError: it failed, died on this machine, has lost updates, or died once more often than ``RESTARTS``.
     """
-    trainer, stores = session.parts.trainer, session.stores
+    trainer, stores, restarts = session.parts.trainer, session.stores, 0
     assert trainer is not None
-    for _ in range(RESTARTS):
+    head: Manifest | None = None
+    while True:
         try:
+            if head is not None:
+                policy = stores.lineage.artifacts.path("policy")
+                trainer.restart(starting_point(stores.lineage, head, policy, stores.paths.reference))
             return compute()
         except TrainerLostError as error:
             head = stores.lineage.history.head()
             assert head is not None  # the warm start needs no trainer
-            stores.reporter.warn(f"{error}; the update is repeated from revision {head.revision}")
-            policy = stores.lineage.artifacts.path("policy")
-            trainer.restart(starting_point(stores.lineage, head, policy, stores.paths.reference))
-    return compute()
+            if restarts == RESTARTS or head.iteration != session.iteration:
+                raise
+            restarts += 1
+            stores.reporter.warn(f"{error}; its step is repeated from revision {head.revision}")
 
 
 def trainer_environment(config: RunConfig) -> dict[str, str]:

@@ -38,6 +38,10 @@ PREFIX = re.compile(r"^\(\w+ pid=\d+\)\s*(?:[A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\]\s*)?
 """Process before a line of vLLM, and level, time and place of one of its log."""
 
 
+class PlaceLostError(CoevoError):
+    """A place has ended: with its node, by itself, or because it gave no answer."""
+
+
 class NotReadyError(CoevoError):
     """A server ended before it was ready, or was not ready in time; the sentence lacks its subject."""
 
@@ -51,13 +55,13 @@ class Launch:
             serve at, ``{python}`` the interpreter of the place, and ``{path}`` the folders that it imports from.
         variables: environment variables in addition to those of the place.
         log: file on this machine that takes its output.
-        directory: where it starts; None for the folder of its place.
+        directory: where it starts; None for the directory of this process, on a node for the folder of its place.
         append: True to keep what the log has.
         leash: True to give the command a pipe as its standard input, which ends with this process, whatever ends that.
         replies: True for a pipe as its standard output, which ``read`` reads; the log takes its errors then.
         guard: guard that ends it and all that it starts: ``leash`` with this process, ``twice`` for two of these, and
             ``detached`` for two that end on SIGTERM alone.
-        withheld: prefixes of the place's variables that it does not get.
+        withheld: prefixes of the place's variables that it does not get; an empty one withholds all.
         port: port that it is to serve at; 0 for a free one.
         mark: its name in the log, for lines that come from another machine.
     """
@@ -336,6 +340,8 @@ class Starting:
 
 def last_error(log: Path, start: int = 0) -> str:
     """Last line of a log, from a place in it on, that names an error and not another line; else its last line."""
+    if not log.exists():
+        return "it wrote nothing"
     with log.open("rb") as file:
         file.seek(start)
         lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]

@@ -106,7 +106,7 @@ def _environment(run: Reading, config: RunConfig, workspace: Workspace) -> Envir
     try:
         check_data(run.manifest, run.config, env, run.name)
         place_simulators(config, env)
-    except CoevoError:
+    except BaseException:
         env.close()
         raise
     return env

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from coevo.configs.proxies import reach_directly
-from coevo.flows.console.interrupt import at_once
 from coevo.flows.endpoint.listening import url_of
 from coevo.flows.endpoint.request_limits import Limits
 from coevo.flows.history.revision_reference import Reference, reading
@@ -94,13 +93,12 @@ def serve(
         process = HERE.start(Launch(line, {**telemetry.OFF, **UTF8}, log, directory=directory, guard="leash"))
         try:
             url = url_of(host, port)
-            with at_once(process.kill):
-                with in_stage(f"starts the server of {name}"):
-                    try:
-                        Starting(process, log).wait(lambda: answers(f"{url}/ping"), STARTUP)
-                    except NotReadyError as error:
-                        raise CoevoError(f"the server at {url} did not start: it {error}") from None
-                yield Serving(name, url, process, log)
+            with in_stage(f"starts the server of {name}"):
+                try:
+                    Starting(process, log).wait(lambda: answers(f"{url}/ping"), STARTUP)
+                except NotReadyError as error:
+                    raise CoevoError(f"the server at {url} did not start: it {error}") from None
+            yield Serving(name, url, process, log)
         finally:
             process.stop()
 

@@ -3,7 +3,7 @@
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from secrets import token_hex
@@ -119,8 +119,11 @@ def copy_regular(source: Path, target: Path, callback: Callback) -> None:
     with ExitStack() as left:
         with open_regular(source) as held, fresh.open("wb") as file:
             left.callback(fresh.unlink, missing_ok=True)
-            require_space(target.parent, os.fstat(held.fileno()).st_size, f"a copy of {source}")
-            for count in _clone(held, file) or _copy(held, file):
+            counts: Iterable[int] = _clone(held, file)
+            if not counts:
+                require_space(target.parent, os.fstat(held.fileno()).st_size, f"a copy of {source}")
+                counts = _copy(held, file)
+            for count in counts:
                 callback.relative_update(count)
         fresh.replace(target)
 

@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +14,7 @@ from coevo.models.trainer.samples import Scores, read_scores
 from coevo.models.trainer.trainer_launch import TrainerRanks
 from coevo.records.draws import Key
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.processes import PlaceLostError
 
 POLL_INTERVAL_S = 1.0
 """Seconds between two looks at the processes: the replies are those of process 0 alone."""
@@ -25,6 +26,15 @@ class TrainerError(CoevoError):
 
 class TrainerLostError(TrainerError):
     """A process of the trainer ended on a cluster, with its node or by itself; ``restart`` may find another one."""
+
+
+@contextmanager
+def _told_as_lost() -> Iterator[None]:
+    """Tell a place that is lost as a trainer that is lost."""
+    try:
+        yield
+    except PlaceLostError as error:
+        raise TrainerLostError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +104,17 @@ class Trainer:
         config, self._ready = self._config, False
         self._launched = self._launch(config.deepspeed, self._log)
         try:
-            policy = self._launched.send(start.policy)
+            with _told_as_lost():
+                policy = self._launched.send(start.policy)
+                reference = policy if start.reference == start.policy else self._launched.send(start.reference)
+                optimizer = self._launched.send(start.optimizer) if start.optimizer else ""
             self._write(
                 config=config.model_dump_json(),
                 temperature=self._temperature,
                 threads=self._threads,
                 policy=policy,
-                reference=policy if start.reference == start.policy else self._launched.send(start.reference),
-                optimizer=self._launched.send(start.optimizer) if start.optimizer else "",
+                reference=reference,
+                optimizer=optimizer,
             )
         except BaseException:
             self.close()
@@ -144,15 +157,17 @@ class Trainer:
         """
         name = self._launched.space(into)
         self._on({}, "score", {"batch": batch}, scores=name)
-        self._launched.fetch(name, into)
+        with _told_as_lost():
+            self._launched.fetch(name, into)
         return read_scores(into)
 
     def save(self, policy: Path, optimizer: Path) -> None:
         """Write the policy's directory and the optimizer's. Raises ``TrainerError``."""
         names = {path: self._launched.space(path) for path in (policy, optimizer)}
         self._call("save", policy=names[policy], optimizer=names[optimizer])
-        for path, name in names.items():
-            self._launched.fetch(name, path)
+        with _told_as_lost():
+            for path, name in names.items():
+                self._launched.fetch(name, path)
 
     def close(self) -> None:
         """End the child."""
@@ -167,7 +182,8 @@ class Trainer:
     def _on(self, defaults: Mapping[str, str], method: str, files: Mapping[str, Path], **arguments: object) -> Any:
         """Call a method with files, whose copies are removed afterwards."""
         self.wait()
-        sent = {name: self._launched.send(path) for name, path in files.items()}
+        with _told_as_lost():
+            sent = {name: self._launched.send(path) for name, path in files.items()}
         result = self._call(method, **{**defaults, **sent}, **arguments)
         for name in sent.values():
             self._launched.forget(name)

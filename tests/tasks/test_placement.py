@@ -53,18 +53,18 @@ def test_an_engine_that_cannot_sleep_is_one_line():
 
 
 @pytest.fixture
-def run():
-    """Trainer, lineage and reporter of a run at revision 3."""
+def run(tmp_path):
+    """Trainer, lineage and reporter of a run at revision 3, after six iterations."""
     begun, warned, artifacts = [], [], {"policy": "", "optimizer": ""}
-    history = SimpleNamespace(head=lambda: SimpleNamespace(revision=3, artifacts=artifacts))
-    files = SimpleNamespace(path=Path, materialise=lambda number, name, folder: folder / f"{name}-{number}")
+    history = SimpleNamespace(head=lambda: SimpleNamespace(revision=3, iteration=6, artifacts=artifacts))
+    files = SimpleNamespace(path=Path, materialise=lambda number, name, folder: folder.mkdir())
     stores = SimpleNamespace(
         lineage=SimpleNamespace(history=history, artifacts=files),
         reporter=SimpleNamespace(warn=warned.append),
-        paths=SimpleNamespace(reference=Path("references")),
+        paths=SimpleNamespace(reference=tmp_path / "reference"),
     )
     trainer = SimpleNamespace(restart=begun.append, begun=begun, warned=warned)
-    return SimpleNamespace(parts=SimpleNamespace(trainer=trainer), stores=stores)
+    return SimpleNamespace(parts=SimpleNamespace(trainer=trainer), stores=stores, iteration=6)
 
 
 def failing(times, error):
@@ -80,10 +80,29 @@ def fails(error):
 def test_an_update_whose_trainer_is_lost_is_repeated_from_the_last_revision(run):
     lost, trainer = TrainerLostError("process 1 died"), run.parts.trainer
     assert insisted(run, failing(RESTARTS, lost)) == "report"
-    assert trainer.begun == [StartingPoint(Path("policy"), Path("references/policy-0"), Path("optimizer"))] * RESTARTS
-    assert trainer.warned == ["process 1 died; the update is repeated from revision 3"] * RESTARTS
+    start = StartingPoint(Path("policy"), run.stores.paths.reference, Path("optimizer"))
+    assert trainer.begun == [start] * RESTARTS
+    assert trainer.warned == ["process 1 died; its step is repeated from revision 3"] * RESTARTS
     with pytest.raises(TrainerLostError):
         insisted(run, failing(RESTARTS + 1, lost))
+
+
+def test_a_trainer_that_is_lost_again_while_it_starts_is_one_more_death(run):
+    lost = TrainerLostError("its node died")
+    deaths = [lost] * (RESTARTS - 1)
+    run.parts.trainer.restart = lambda start: fails(deaths.pop()) if deaths else None
+    assert insisted(run, failing(1, lost)) == "report"
+    deaths[:] = [lost] * RESTARTS
+    with pytest.raises(TrainerLostError):
+        insisted(run, failing(1, lost))
+
+
+def test_updates_since_the_last_revision_are_not_dropped(run):
+    """With ``lineage.every`` above 1 the trainer had made some, which no other one has."""
+    run.iteration = 7
+    with pytest.raises(TrainerLostError):
+        insisted(run, failing(1, TrainerLostError("process 1 died")))
+    assert run.parts.trainer.begun == []
 
 
 def test_an_update_that_fails_by_itself_is_not_repeated(run):

@@ -19,7 +19,7 @@ from coevo.utilities.cluster.node_agent import AgentAnswer, NodeAgent
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.extras import missing_extra
 from coevo.utilities.local_http import LOOPBACK
-from coevo.utilities.processes import Resources
+from coevo.utilities.processes import PlaceLostError, Resources
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
 """Settings of every process of ours that speaks to Ray."""
@@ -39,7 +39,7 @@ class ClusterError(CoevoError):
     """The cluster does not answer, refuses us, or lacks what is asked for."""
 
 
-class ActorLostError(CoevoError):
+class ActorLostError(PlaceLostError):
     """An actor has ended: with its node, by itself, or because it gave no answer."""
 
 

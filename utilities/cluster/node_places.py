@@ -143,6 +143,8 @@ class ProcessHost:
         with self._log.open("rb") as file:
             file.seek(self._read)
             found = file.read(CHUNK)
+        if len(found) < CHUNK and self._process is not None and self._process.runs():
+            found = found[: found.rfind(b"\n") + 1]  # the rest of the last line follows
         self._read += len(found)
         return found
 
@@ -270,8 +272,9 @@ class ClusterLauncher(Launcher):
 
     def places(self, count: int, resources: Resources, asker: str) -> Sequence[Place]:
         """As in ``Launcher``: reserved together, on as few nodes as have room."""
-        cluster, deadline = self._join(), time.monotonic() + self._seconds
+        cluster = self._join()
         reservation = cluster.reserve(count, resources, asker, self._seconds)
+        deadline = time.monotonic() + self._seconds
         found: list[NodePlace] = []
         try:
             actors = [cluster.actor(HOST, (node.address,), resources, node, (reservation, index))
@@ -280,7 +283,7 @@ class ClusterLauncher(Launcher):
             for actor in actors:
                 if not actor.ready(deadline - time.monotonic()):
                     raise cluster.lacking(resources, asker, self._seconds)
-        except CoevoError:
+        except BaseException:
             for place in found:
                 place.end()
             reservation.release()

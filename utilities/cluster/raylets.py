@@ -5,9 +5,11 @@ Ray's own end, ``ray stop``, would end the clusters of everybody on the machine.
 
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -143,7 +145,9 @@ def remove_session(files: ClusterFiles) -> None:
 
 
 def _size(cpus: int) -> list[str]:
-    ports = [f"{name}={free_port()}" for name in AGENT_PORTS]
+    with ExitStack() as held:  # all at once, so that no port is given twice
+        taken = [held.enter_context(socket.create_server((LOOPBACK, 0))) for _ in AGENT_PORTS]
+        ports = [f"{name}={each.getsockname()[1]}" for name, each in zip(AGENT_PORTS, taken, strict=True)]
     return [f"--num-cpus={cpus}", f"--object-store-memory={STORE_BYTES}", *ports]
 
 

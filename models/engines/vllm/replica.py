@@ -17,6 +17,7 @@ from coevo.models.engines.vllm.server_check import Closeness
 from coevo.models.engines.vllm.server_client import Client, ConflictError, MissingError, UnreachableError
 from coevo.models.engines.vllm.vllm_server import VllmServer
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.processes import PlaceLostError
 
 T = TypeVar("T")
 Start = Callable[[Weights], VllmServer]
@@ -203,7 +204,10 @@ class Replica:
 
     def _there(self) -> Path:
         """Directory of the weights as the server finds it."""
-        return self._server.bring(self._weights.directory) if self._server else self._weights.directory
+        try:
+            return self._server.bring(self._weights.directory) if self._server else self._weights.directory
+        except PlaceLostError as error:
+            raise UnreachableError(str(error)) from None
 
     def _note(self) -> None:
         """Let a foreign server refuse to complete with other weights, which another process may load into it."""

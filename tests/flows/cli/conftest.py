@@ -76,7 +76,7 @@ def refused(coevo):
 
     def call(*arguments, workspace=None):
         done = coevo(*arguments, *(("--workspace", workspace) if workspace else ()))
-        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), arguments
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), (arguments, done.err)
         assert done.err.startswith("coevo: "), arguments
         assert done.err[:-1].isprintable(), arguments
         return done.err

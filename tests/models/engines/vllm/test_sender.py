@@ -47,7 +47,7 @@ def address():
 def sender(tmp_path):
     """A sender with a small program in its place."""
     command = [sys.executable, "-c", SENDER]
-    with closing(Sender(command, {}, tmp_path / "sender.log", timeout=3.0)) as made:
+    with closing(Sender(command, {}, tmp_path / "sender.log", timeout=20.0)) as made:
         yield made
 
 
