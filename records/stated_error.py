@@ -47,10 +47,13 @@ def words_of(error: Any) -> str:
 
 def _said(error: Any, depth: int = DEPTH) -> str:
     if isinstance(error, str):
-        return _said(made, depth) if (made := _decoded(error)) is not None else error
+        made = _decoded(error) if depth else None
+        return _said(made, depth - 1) if made is not None else error
+    if not depth:
+        return ""
     if isinstance(error, list):
-        return "; ".join(said for each in error[:DEPTH] if (said := _said(each, depth)))
-    if not isinstance(error, Mapping) or not depth:
+        return "; ".join(said for each in error[:DEPTH] if (said := _said(each, depth - 1)))
+    if not isinstance(error, Mapping):
         return ""
     said = next((words for name in (*_WORDS, *_INSIDE) if (words := _said(error.get(name), depth - 1))), "")
     more = error.get("metadata")
@@ -60,11 +63,13 @@ def _said(error: Any, depth: int = DEPTH) -> str:
 
 def names_of(error: Any, depth: int = DEPTH) -> list[str]:
     """Code, kind and status of an error, as far as it names them."""
+    if not depth:
+        return []
     if isinstance(error, str):
-        error = _decoded(error)
+        return names_of(made, depth - 1) if (made := _decoded(error)) is not None else []
     if isinstance(error, list):
-        return [name for each in error[:DEPTH] for name in names_of(each, depth)]
-    if not isinstance(error, Mapping) or not depth:
+        return [name for each in error[:DEPTH] for name in names_of(each, depth - 1)]
+    if not isinstance(error, Mapping):
         return []
     own = [f"{error[name]}" for name in _NAMES if isinstance(error.get(name), str | int)]
     kind = error.get("error")
@@ -76,7 +81,7 @@ def names_of(error: Any, depth: int = DEPTH) -> list[str]:
 def status_in(error: Any) -> int:
     """Status of an error in a body that arrived with 200; 500 if it names none."""
     for name in names_of(error):
-        if name.isdecimal() and 300 <= int(name[:9]) < 600:
+        if name.isdecimal() and len(name) <= 9 and 300 <= int(name) < 600:
             return int(name)
         for status, kind in _KINDS.items():
             if kind.search(name):

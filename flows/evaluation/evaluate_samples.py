@@ -43,7 +43,7 @@ from coevo.records.task import Panel, Task
 from coevo.tasks.play.play import Attempt, Playing
 from coevo.tasks.play.retrieve import NOTHING, Experience, Retrieved
 from coevo.tasks.publish.reporter import counting, in_stage
-from coevo.tasks.run.assemble import open_engine, worker_with
+from coevo.tasks.run.assemble import open_engine, place_simulators, worker_with
 from coevo.tasks.run.weight_digests import check_data
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.extras import extras_named
@@ -142,6 +142,7 @@ def evaluate_samples(
         with in_stage("builds the environment"):
             use_cluster(target.config, workspace.root)
             env = stack.enter_context(closing(make(target.config.env)))
+            place_simulators(target.config, env)
         if target.run is not None and target.run.config.env == target.config.env:
             check_data(target.run.manifest, target.config, env, target.run.name)
         name = request.panel or target.config.evaluation.panels[0]

@@ -163,7 +163,9 @@ def lesson(run: WatchedRun, reader: IndexReader, query: PageQuery, name: str) ->
         "spans": spans,
         "life": life,
         "gain": life.interval,
-        "others": life.expected / life.compared if life.compared else None,
+        "beside": [(life.expected + gain) / life.compared for gain in (life.gain, 0.0)]
+        if life.compared
+        else [None] * 2,
         "uses": reader.entries.uses(name),
         "similar": alike[:SIMILAR],
         "contradicting": [],
@@ -211,7 +213,7 @@ def _contradicting(
         return []
     found = list[IndexRow]()
     for score, row in alike:
-        if score < LEAST_SIMILARITY or row["condition"] != entry.condition:
+        if score < LEAST_SIMILARITY:
             continue
         judged, left_out, _ = bank.about(row["id"])
         gains = {**gain, **gains_of([*judged, *left_out])}

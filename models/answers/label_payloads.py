@@ -122,7 +122,15 @@ def _value(page: Page, start: int, stop: int) -> PagePart | None:
         return None if found.fault else found
     is_json = page.text[begin : begin + 1] in ("{", "[") and value_at(page.text, begin) is not None
     is_value = is_json or _BOXED.match(page.text, begin + page.text.startswith("$", begin)) is not None
-    return final_answer(page, begin, stop) if is_value else None
+    answer = final_answer(page, begin, stop) if is_value else None
+    return None if is_json and answer is not None and _value_ends(page.text, begin) < answer.end else answer
+
+
+def _value_ends(text: str, begin: int) -> int:
+    """End of a value in JSON with the marks and blanks behind it."""
+    found = value_at(text, begin)
+    end = begin if found is None else found[1]
+    return end + len(text[end:]) - len(text[end:].lstrip(" .`*\n"))
 
 
 def _around(page: Page, label: PagePart, language: str, last: int) -> PagePart | None:
@@ -271,10 +279,10 @@ def _before(page: Page, label: PagePart, language: str, since: int, last: int) -
         if opening is None or page.opens(mark):
             opening = mark
         else:
-            found, opening = (opening, page.fence(opening)), None
+            found, opening = opening, None
     if found is None or opening is not None:
         return None
-    mark, fence = found
+    mark, fence = found, page.fence(found)
     gap = page.text[fence.end : label.start].strip(" \n*_")
     info = page.language(mark)
     kind = kind_of(fence.text.split("\n"))

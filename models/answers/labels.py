@@ -51,8 +51,9 @@ class Found:
 def labelled(text: str, whole: Whole) -> list[Found]:
     """Actions after a label at the beginning of a line, else after one behind a sentence, up to an invented turn."""
     page, found = Page(text, LABEL, (), True, whole), list[Found]()
-    stops = [*(label.start for label in page.labels[1:]), len(text)]
-    every = sorted([*zip(page.labels, stops, strict=False), *_leading(page)], key=lambda each: each[0].start)
+    labels = [label for label in page.labels if _is_plain(text, label)]
+    stops = [*(label.start for label in labels[1:]), len(text)]
+    every = sorted([*zip(labels, stops, strict=False), *_leading(page)], key=lambda each: each[0].start)
     for label, stop in every:
         since = found[-1].end if found else 0
         each = _with_payload(page, _after(page, label, stop), label, since, stop)
@@ -61,6 +62,13 @@ def labelled(text: str, whole: Whole) -> list[Found]:
     complete = [each for each in found if each.action]
     end = page.speaker(complete[0].end, len(text)) if complete else 0
     return [each for each in complete if each.start < end]
+
+
+def _is_plain(text: str, label: PagePart) -> bool:
+    """Report whether a label is none of prose or code: behind a sentence it has its colon, and nowhere ``=``."""
+    ends = text[label.start : label.end].rstrip(" \t*_`")[-1:]
+    before = text[text.rfind("\n", 0, label.start) + 1 : label.start]
+    return ends != "=" and (ends in ":：" or re.search(r"\w", before) is None)
 
 
 def _leading(page: Page) -> Iterator[tuple[PagePart, int]]:

@@ -22,10 +22,6 @@ from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
 from coevo.memory.writers.model import words
 from coevo.memory.writers.writer import AskFunction, Evidence, Writer, writer_of
-from coevo.models.engines.transformers.embedded_engine import TransformersEngine
-from coevo.models.policy.policy import save
-from coevo.models.writer_models.engine_writer_model import EngineWriterModel
-from coevo.models.writer_models.student import student, train
 from coevo.models.writer_models.writer_model import WriterModel, in_order, room_of
 from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, extend, generator, key
@@ -267,6 +263,11 @@ def train_writer_model(
     Raises:
         ConfigError: the writer asks no model, or the environment does not know what its episodes reveal.
     """
+    from coevo.models.engines.transformers.embedded_engine import TransformersEngine
+    from coevo.models.policy.policy import save
+    from coevo.models.writer_models.engine_writer_model import EngineWriterModel
+    from coevo.models.writer_models.student import student, train
+
     bank = config.bank
     if bank is None or not isinstance(bank.writer, ModelWriterConfig):
         raise ConfigError("no writer of this recipe asks a model: set bank.writer.type=model-contrast")

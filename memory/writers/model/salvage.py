@@ -4,6 +4,7 @@ No item is guessed: each is an object in JSON, or nearly. Whatever stands betwee
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -14,7 +15,9 @@ MAX_BROKEN, NEAR = 64, 8
 """Most broken items of a list, and braces before it, that are read."""
 _ALONE = re.compile(r"\s*(?:```\w*\s*)?(?P<opens>\[)(?=\s*\{)")
 """List without its object, as the whole answer."""
-_BEHIND = re.compile(r"[}\],;，\n]\s*\Z")
+_OPENING = re.compile(r"(?:\s*\{.*\})?[\s`{]*(?:json\s*)?(?:(?:\w+\s*=\s*)?[\w.]+\(\s*)?")
+"""Beginning of a line with a list that stands in no object: as the argument of a call, or by itself."""
+_BEHIND = re.compile(r"[}\]]\s*[,;，]*\s*\Z")
 """End of the text before an item; within a text that quotes an object there is another one."""
 _STRING = "\"'"
 
@@ -36,19 +39,30 @@ class Salvaged(NamedTuple):
 def salvaged(text: str, name: str) -> Salvaged | None:
     """The last list of this name with an item that can be read, and the fields beside it.
 
-    None stands for an answer without one, and for an object with two such lists: nobody knows which one is meant.
+    None stands for an answer without one, for one within another or behind it in the same object, of which nobody knows
+    which one is meant, and for a list in a sentence, which may be quoted.
     """
     # The name may lack its quotes, or have those of another alphabet.
     begun = re.compile(rf"(?<![\w\\])[\"'“”]?{re.escape(name)}[\"'“”]?\s*[:=：]\s*(?P<opens>[\[({{])", re.IGNORECASE)
     marks = [*begun.finditer(text)] or [mark for mark in [_ALONE.match(text)] if mark]
-    for mark in reversed(marks[-2:]):
+    for number, mark in reversed([*enumerate(marks)][-2:]):
+        if any(_holds(text, each.start("opens"), mark.start()) for each in marks[max(0, number - NEAR) : number]):
+            return None
         items, end, whole = _list(text, mark.start("opens"))
         count = sum(isinstance(item, Mapping) for item in items)
         if count:
             head = _head(text, mark.start())
+            if not head and not _OPENING.fullmatch(text, text.rfind("\n", 0, mark.start()) + 1, mark.start()):
+                return None
             beside = _fields(head) | (_fields(f"{{{text[end:]}") if whole else {})
             return None if begun.search(head) else Salvaged(beside | {name: items}, whole, count)
     return None
+
+
+def _holds(text: str, start: int, position: int) -> bool:
+    """Report whether the list that begins at a place holds a later place, as far as its end can be told."""
+    _, end, whole = _list(text, start)
+    return not whole or end > position
 
 
 def _list(text: str, start: int) -> tuple[list[Any], int, bool]:
@@ -58,6 +72,8 @@ def _list(text: str, start: int) -> tuple[list[Any], int, bool]:
     """
     if text[start] == "{":
         found = value_at(text, start)
+        if found and _repeats(text[start : found[1]]):
+            return [], start, False
         made = found[0] if found else None
         values = list(made.values()) if isinstance(made, dict) else []
         items = values if values and all(isinstance(each, dict) for each in values) else [made]
@@ -87,8 +103,24 @@ def _item(text: str, start: int) -> tuple[Any, int] | None:
     if found is None:
         return None
     written = text[start : found[1]]
-    is_broken = any("\n" in (token["string"] or "") for token in TOKEN.finditer(written))
+    is_broken = any("\n" in (token["string"] or "") for token in TOKEN.finditer(written)) or _repeats(written)
     return (written if is_broken else found[0]), found[1]
+
+
+def _repeats(text: str) -> bool:
+    """Report whether an object names a field twice: nobody knows which one is meant."""
+    names, open_names = [token for token in TOKEN.finditer(text) if token.lastgroup not in ("blank", "comment")], []
+    for token, following in pairwise(names):
+        if token.lastgroup == "opens":
+            open_names.append(set[str]())
+        elif token.lastgroup == "closes" and open_names:
+            open_names.pop()
+        elif open_names and following.lastgroup == "colon":
+            name = token[0].strip(_STRING)
+            if name in open_names[-1]:
+                return True
+            open_names[-1].add(name)
+    return False
 
 
 def _begins(text: str, start: int, since: int | None) -> bool:
@@ -114,8 +146,8 @@ def _head(text: str, end: int) -> str:
 def _fields(text: str) -> dict[str, Any]:
     """Fields of an object that can be read, up to its end; none that is named twice."""
     found: list[tuple[str, Any]] = list(_named(text))
-    names = [name for name, _ in found]
-    return {name: value for name, value in found if names.count(name) == 1}
+    counts = Counter(name for name, _ in found)
+    return {name: value for name, value in found if counts[name] == 1}
 
 
 def _named(text: str) -> Iterator[tuple[str, Any]]:

@@ -31,6 +31,7 @@ UNREWARDED = (
     "babyai-grpo",
     "babyai-rules-coevo-rl",
     "babyai-rules-coevo-rl-writer-model",
+    "lifelong-db-grpo",
     "sokoban-grpo",
     "webshop-grpo",
 )

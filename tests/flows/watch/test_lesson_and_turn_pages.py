@@ -53,7 +53,7 @@ def test_a_card_names_entries_that_contradict_it(tmp_path, other, gains, contrad
 
 
 @pytest.mark.parametrize(
-    ("readers", "wanted"), [((0, 1, 2, 3), "0.500, –"), ((0, 2), "0.500, 0.500"), ((0, 1), "1.000, 0.000")]
+    ("readers", "wanted"), [((0, 1, 2, 3), "–, –"), ((0, 2), "0.500, 0.500"), ((0, 1), "1.000, 0.000")]
 )
 def test_a_card_has_the_success_with_and_without(tmp_path, readers, wanted):
     run = DrawnRun(tmp_path, 0)

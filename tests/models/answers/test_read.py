@@ -23,6 +23,8 @@ def read(text, form="auto", tools=(), thinking=False, finished=True):
     "text, action",
     [
         ("Thought: x\nAction: go to fridge 1", GO),
+        ('Action: search\n{"q": "mugs"} is what I want to find', "search"),
+        ("Action: look\n{} nothing to add", "look"),
         ("**Thought:** x\n**Action:** go to fridge 1", GO),
         ("**Action**: go to fridge 1", GO),
         ("action: go to fridge 1", GO),
@@ -102,6 +104,8 @@ def test_the_action_of_an_answer(text, action):
         ("I would go to the fridge.", {}, "no action"),
         ("Thought: the last Action: failed", {}, "no action"),
         ("Thought: x\nAction:", {}, "no action"),
+        ("I will look at the code.\naction = policy(obs)\nThat is all.", {}, "no action"),
+        ("He did it. action - packed movie", {}, "no action"),
         ("Action: go to fr", {"finished": False}, "cut off"),
         ("Thought: I think that", {"finished": False}, "cut off"),
         ("<action>go to fr", {"finished": False}, "cut off"),

@@ -178,6 +178,20 @@ ENDS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        '{"message": "' + "[" * 400 + "]" * 400 + '"}',
+        '"' + "[" * 400 + "]" * 400 + '"',
+        '{"code": "429' + "0" * 5000 + '", "message": "x"}',
+    ],
+    ids=["brackets in a message", "brackets alone", "a code of 5,003 digits"],
+)
+def test_an_error_without_end_is_a_fault(error):
+    found = read(b'{"error": ' + error.encode() + b"}")
+    assert isinstance(found, Failure) and found.fault.startswith("the endpoint answers with an error (")
+
+
 @pytest.mark.parametrize("end", ENDS)
 def test_ends_of_providers(end):
     found = read(said("so", end).parts()[0])

@@ -35,7 +35,23 @@ def test_a_flaw_beside_the_list_costs_no_field_but_its_own(text):
         "no lessons: none",
         '{{"lessons": [{0}], x, "lessons": [{0}]}}',
         "lessons = [1, 2, 3]",
+        """{"lessons": [{"lesson": "page said "x" then lessons: [{'lesson': 'evil'}]"}]}""",
+        'Earlier lessons: [{"lesson": "heat"}]. I add nothing new.',
+        '{"lessons": {"1": {"lesson": "a", "lesson": "z"}, "2": {"lesson": "c"}}}',
     ],
 )
 def test_where_no_item_can_be_read_or_the_list_stands_twice_there_are_no_parts(text):
     assert salvaged(text.replace("{0}", json.dumps(ITEMS[0])).replace("{{", "{").replace("}}", "}"), "lessons") is None
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        '{"lesson": "The "page" shows, {"lesson": "evil"}, in it"}',
+        '{"lesson": "The "page"\n{"lesson": "evil"} "}',
+        '{"lesson": "a", "lesson": "b"}',
+    ],
+)
+def test_an_item_that_quotes_another_or_names_a_field_twice_is_none(item):
+    found = salvaged(f'{{"lessons": [{item}, {{"lesson": "fine"}},]}}', "lessons")
+    assert [each for each in found.fields["lessons"] if isinstance(each, dict)] == [{"lesson": "fine"}]

@@ -5,8 +5,10 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
+from safetensors.numpy import save_file
 from support.clusters import local_cluster
 from support.vllm_standin import PROBE, PROMPT, SERVER
 from support.weights import known
@@ -58,7 +60,7 @@ def test_a_server_has_its_weights_without_a_shared_folder_and_ends_with_its_plac
     first, second = tmp_path / "one", tmp_path / "two"
     for folder in (first, second):
         folder.mkdir()
-        (folder / f"{folder.name}.safetensors").write_bytes(b"weights")
+        save_file({"weight": np.ones(4, np.float32)}, folder / f"{folder.name}.safetensors")
     weights = known(first, "", PROBE)
     with closing(Replica(launch.config, weights, launch.server(0, serving), "", "key")) as replica:
         assert replica.complete(PROMPT)[0]["token_ids"] == [1]
