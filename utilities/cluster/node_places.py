@@ -154,8 +154,8 @@ class NodeProcess(ServerProcess):
 
     def __init__(self, actor: Actor, launch: Launch) -> None:
         self._actor, self._launch, self.lost, self._noting = actor, launch, "", Lock()
-        if not launch.append:
-            launch.log.write_bytes(b"")
+        launch.log.parent.mkdir(parents=True, exist_ok=True)
+        launch.log.open("ab" if launch.append else "wb").close()  # messages name it, also where nothing is said
         self._pid, self.address = actor.call("start", launch, seconds=CALL_S)
 
     @property
