@@ -1,11 +1,13 @@
 """``coevo watch`` of a run of 2,000 revisions in a browser: index, first paint, views, slider, search, eight tabs.
 
 The run is made with the real stores. Times of pages are medians of several loads in a headless Chromium; ``--check``
-compares none of them, since they depend on the machine's other load.
+compares none of them, since they depend on the machine's other load. Beside a training, the page is open in a tab that
+listens, and what counts is the processor time of its server.
 """
 
 import json
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,14 +17,16 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow.parquet as pq
 
-from benchmarks.bench import Bench, BenchResult
-from benchmarks.command import coevo
+from benchmarks.bench import ROOT, Bench, BenchResult
+from benchmarks.command import COMMAND, coevo
 from benchmarks.running import large_run
 from coevo.configs.load.load import load_recipe
+from coevo.flows.servers.daemon import settled
 from coevo.flows.servers.servers import new_link
-from coevo.flows.watch.index_build import RunIndex
+from coevo.flows.watch.index_build import FOLDER, RunIndex
 from coevo.flows.watch.watch_server import ensure_watch
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import RunPaths, Workspace
@@ -31,10 +35,15 @@ from coevo.memory.bank.change import BankChange
 from coevo.records.arrow import episodes_to_table
 from coevo.records.episode import Completion, Episode, Turn
 from coevo.records.task import Task
+from coevo.utilities.errors import CoevoError
 
 REVISIONS, EPISODES, TURNS, SHOWN, ADDED = 2000, 50, 4, 3, 5
 TASKS, GROUP, TABS, REPEATS = 192, 5, 8, 5
 RUN, KINDS = "watched", ("put", "heat", "cool", "clean")
+TRAINING, ITERATIONS = "trains", 40
+"""Run beside which the page is open, and its iterations; they begin to count when the page is there."""
+SHARE = 0.01
+"""Target of the server's processor time in the training's seconds."""
 ROLLBACK_EVERY, RETIRE_EVERY, EVALUATE_EVERY = 200, 4, 10
 TIMEOUT_MS = 120_000.0
 """Milliseconds until a page that does not come is given up."""
@@ -48,6 +57,8 @@ def run(bench: Bench) -> None:
     """Measure it where it is missing, and print it as JSON."""
     found = bench.cell(f"{REVISIONS}-revisions", lambda: measure(bench.workspace))
     print(json.dumps({"targets": TARGETS, **found}, indent=1))
+    beside = bench.cell("beside-a-training", lambda: measure_beside(Workspace(bench.workspace.root / "beside")))
+    print(f"beside a training: {beside['share']:.2%} of its time (target {SHARE:.0%})")
 
 
 def measure(workspace: Workspace, revisions: int = REVISIONS) -> BenchResult:
@@ -68,6 +79,46 @@ def measure(workspace: Workspace, revisions: int = REVISIONS) -> BenchResult:
         return {**seconds, **_pages(paths), "revisions": revisions, "episodes": revisions * EPISODES}
     finally:
         coevo(workspace, "down")
+
+
+def measure_beside(workspace: Workspace) -> BenchResult:
+    """Processor seconds of the page's server in the seconds of a default run, whose page is open in a browser."""
+    shutil.rmtree(workspace.root, ignore_errors=True)
+    started = [*COMMAND, "run", large_run.RECIPE, "--name", TRAINING, f"iterations={ITERATIONS}"]
+    with subprocess.Popen([*started, "--workspace", str(workspace.root)], cwd=ROOT) as training:
+        try:
+            while training.poll() is None and not workspace.run(TRAINING).lineage.is_dir():
+                time.sleep(0.1)
+            with _opened(workspace):
+                began, used = time.monotonic(), _processor_seconds(workspace)
+                if training.wait() != 0:
+                    raise CoevoError(f"the training ended with exit code {training.returncode}: see what it says above")
+                seconds, spent = time.monotonic() - began, _processor_seconds(workspace) - used
+        finally:
+            training.kill()
+            coevo(workspace, "down")
+    return {"share": spent / seconds, "server_seconds": spent, "seconds": seconds, "iterations": ITERATIONS}
+
+
+@contextmanager
+def _opened(workspace: Workspace) -> Iterator[None]:
+    """The page of the training in a tab, for as long as it trains."""
+    url, secret = ensure_watch(workspace.root)
+    with _browser() as browser:
+        page = browser.new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+        page.goto(f"{new_link(url, secret, 'page')}#{TRAINING}")
+        page.wait_for_selector("body[data-leads]")
+        yield
+
+
+def _processor_seconds(workspace: Workspace) -> float:
+    """Seconds that the page's server and the processes that it started have used."""
+    server = settled(workspace.root, FOLDER)
+    if server is None:
+        raise CoevoError("the live page's server has ended: see its log in the workspace")
+    own = psutil.Process(server.pid)
+    return sum(each.cpu_times().user + each.cpu_times().system for each in (own, *own.children(recursive=True)))
 
 
 def build(workspace: Workspace, revisions: int) -> RunPaths:

@@ -23,6 +23,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from threading import Lock
+from time import monotonic
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -54,8 +55,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-POLL_INTERVAL_S = 0.25
-"""Seconds between two looks at the files of a run that may change."""
+POLL_INTERVAL_S, STATE_INTERVAL_S = 0.25, 1.0
+"""Seconds between two looks at the branch of a run, and at all that its status depends on."""
 MAX_STREAMS = 64
 """Most open streams of events; each browser opens one for all of its pages."""
 MAX_FORM_BYTES = 4096
@@ -174,11 +175,14 @@ class WatchSite:
     async def _events(self, run: WatchedRun, request: Request) -> AsyncIterator[str]:
         self.streams += 1
         try:
-            before = ""
+            before, seen, due = "", None, 0.0
             while not await request.is_disconnected():
-                said = json.dumps(await asyncio.to_thread(_state, run))
-                yield f"data: {said}\n\n" if said != before else ""
-                before = said
+                changed = run.changed()
+                if changed != seen or monotonic() >= due:
+                    seen, due = changed, monotonic() + STATE_INTERVAL_S
+                    said = json.dumps(await asyncio.to_thread(_state, run))
+                    yield f"data: {said}\n\n" if said != before else ""
+                    before = said
                 await asyncio.sleep(POLL_INTERVAL_S)
         finally:
             self.streams -= 1
