@@ -1,6 +1,7 @@
 """The table of the pilot, by hand, and the recipes that it plays."""
 
-from benchmarks.learning.pilot import ARMS, PANEL, report
+from benchmarks.bench import RESULTS
+from benchmarks.learning.pilot import ARMS, LATER_SEEDS, PANEL, SEEDS, report, seeds_of
 from coevo.configs.load.load import load_recipe
 
 
@@ -13,6 +14,17 @@ def test_the_table_has_every_recipe_with_its_gain_and_its_lead_by_seed(capsys):
     report({"one-env-grpo": results(0.25, 0.4, 0.5, 0.6)})
     (alone,) = capsys.readouterr().out.splitlines()[2:]
     assert alone.endswith("+0.250 [+0.002, +0.498]"), "without a frozen policy beside it there is no lead"
+
+
+def test_seeds_that_were_played_before_a_change_of_settings_judge_nothing(capsys):
+    for recipe, seeds in LATER_SEEDS.items():
+        assert seeds_of(recipe) == seeds and len(seeds) == len(SEEDS)
+        played = {int(path.stem.rsplit("-", 1)[1]) for path in (RESULTS / "ledger/pilot").glob(f"{recipe}-*.json")}
+        assert played == {*SEEDS} and not played & {*seeds}
+    report({"lifelong-db-experience-only": results(0.25, 0.4, 0.5), "lifelong-db-grpo": results(0.25, 0.5, 0.7)})
+    assert capsys.readouterr().out.splitlines()[3].count("[") == 1, (
+        "the lead over other seeds would pair what is not paired"
+    )
 
 
 def results(start, *ends):
