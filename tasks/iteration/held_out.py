@@ -9,12 +9,13 @@ from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.records.draws import extend, key
 from coevo.records.episode import Episode
-from coevo.records.task import Panel
+from coevo.records.task import Panel, Task
 from coevo.tasks.gates.episodes import EpisodeLimits
 from coevo.tasks.pending_revision import Position
 from coevo.tasks.play.play import Attempt, Playing
 from coevo.tasks.play.retrieve import Experience
 from coevo.tasks.session import Session
+from coevo.utilities.errors import CoevoError
 
 
 def panel_of(session: Session, name: str) -> Panel:
@@ -50,9 +51,21 @@ class HeldOutTasks(NamedTuple):
 
 def held_out(config: RunConfig, env: Environment[object]) -> HeldOutTasks:
     """Tasks of all panels of an environment; data that several of them share tell no task apart, and are left out."""
-    tasks = {task.id: task for name in env.panels for task in env.panel(name, config.evaluation.tasks).tasks}
+    tasks = {task.id: task for name in env.panels for task in _tasks_of(config, env, name)}
     sharing = Counter(task.data_digest for task in tasks.values() if task.data)
     return HeldOutTasks(frozenset(tasks), frozenset(digest for digest, count in sharing.items() if count == 1))
+
+
+def _tasks_of(config: RunConfig, env: Environment[object], name: str) -> tuple[Task, ...]:
+    """Tasks of a panel as the run evaluates it; of one that it does not play and that has fewer, a part."""
+    size = config.evaluation.tasks
+    while True:
+        try:
+            return env.panel(name, size).tasks
+        except CoevoError:
+            if name in (*config.evaluation.panels, *config.evaluation.final_panels) or size == 1:
+                raise
+            size //= 2
 
 
 def play_panel(worker: Playing, panel: Panel, seen: Experience, seed: int, revision: int) -> list[Episode]:

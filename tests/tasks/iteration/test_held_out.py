@@ -5,10 +5,12 @@ from types import SimpleNamespace
 import pytest
 from support.worker import environment
 
-from coevo.configs.load.load import load_recipe
+from coevo.configs.load.load import load_recipe, names
+from coevo.envs.registry import make
 from coevo.records.draws import key
 from coevo.records.task import Panel, Task
-from coevo.tasks.iteration.held_out import episode_limits
+from coevo.tasks.iteration.held_out import episode_limits, held_out
+from coevo.utilities.errors import CoevoError
 
 CONFIG = load_recipe("homerules-grpo")
 
@@ -35,3 +37,32 @@ def test_the_tasks_of_every_panel_are_held_out_by_their_data_and_those_of_traini
 def test_data_that_tell_no_task_apart_hold_nothing_out(data, known):
     limits = episode_limits(CONFIG, paneled(*data), 256)
     assert (len(limits.held_out), len(limits.held_out_data)) == (len(data), known)
+
+
+def sized(most, played):
+    """Configuration that plays some panels, and an environment whose panels have so many tasks."""
+
+    def panel(name, count):
+        if count > most[name]:
+            raise CoevoError("request fewer")
+        return Panel(name, "1", tuple(Task("house", "", f"{name} {number}", "", name, {}) for number in range(count)))
+
+    evaluation = SimpleNamespace(tasks=48, panels=played, final_panels=())
+    return SimpleNamespace(evaluation=evaluation), SimpleNamespace(panels=tuple(most), panel=panel)
+
+
+def test_a_panel_that_is_not_played_may_have_fewer_tasks():
+    assert len(held_out(*sized({"a": 48, "b": 43, "c": 1}, ["a"])).held_out) == 48 + 24 + 1
+    for most, played in (({"a": 47}, ["a"]), ({"a": 48, "b": 0}, ["a"])):
+        with pytest.raises(CoevoError, match="request fewer"):
+            held_out(*sized(most, played))
+
+
+@pytest.mark.parametrize("recipe", names("recipes"))
+def test_a_recipe_as_it_ships_has_the_tasks_that_it_evaluates(recipe):
+    config = load_recipe(recipe)
+    try:
+        env = make(config.env)
+    except CoevoError as error:
+        pytest.skip(str(error))
+    held_out(config, env)
