@@ -45,6 +45,7 @@ LOG_COLUMNS = (
 ENTRY_COLUMNS = ("id", "scope", "strategy", "condition", "example", "created", "retrievals", "successes")
 HIT_COLUMNS = ("score", "id", "scope", "strategy", "condition", "example")
 DIFF_COLUMNS = ("change", "id", "scope", "strategy", "was")
+HEALTH_COLUMNS = ("finding", "id", "lesson", "other", "other lesson", "similarity")
 
 
 @app.command()
@@ -110,6 +111,35 @@ def show(
             f"Retrievals per entry: {counts.least} to {counts.most}, median {counts.median:g}; {counts.never} of "
             f"{counts.entries} entries never."
         )
+
+
+@app.command()
+def health(run: RevisionArgument, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Show entries that no training episode has read, near-duplicates, and pairs that contradict each other.
+
+    `contradict`: two entries of one scope and condition, alike, of which replays measured gains of opposite sign.
+    `tested` in the line below the table: share of entries whose gain was measured by replay, one by one.
+
+    Example: coevo bank health homerules-coevo-rl-1
+    """
+    from coevo.tasks.bank_alone.bank_reader import bank_health, measured_gains
+
+    with reading(run, workspace_at(workspace)) as opened:
+        bank = opened.bank()
+        entries = {entry.id: entry for entry in bank.active()}
+        found = bank_health(entries.values(), bank.stats(), measured_gains(bank))
+    if as_json:
+        output.document(asdict(found))
+        return
+    cells = [("never read", each, entries[each].strategy, None, None, None) for each in found.never_retrieved]
+    for finding, pairs in (("near-duplicates", found.near_duplicates), ("contradict", found.contradictions)):
+        for one, other, alike in pairs:
+            cells.append((finding, one, entries[one].strategy, other, entries[other].strategy, alike))
+    output.table([dict(zip(HEALTH_COLUMNS, each, strict=True)) for each in cells], HEALTH_COLUMNS)
+    output.line(
+        f"{opened.name}: {found.entries} entries, {found.tested:.0%} tested; {len(found.never_retrieved)} never read; "
+        f"{len(found.near_duplicates)} pairs of near-duplicates, {len(found.contradictions)} that contradict."
+    )
 
 
 @app.command()

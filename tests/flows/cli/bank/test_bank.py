@@ -218,3 +218,22 @@ def test_what_is_not_there_is_said(coevo):
 def test_the_beginning_of_an_id_names_an_entry(bank):
     (shown,) = bank("show", "first", MUG.id[:6])
     assert shown["id"] == bank("why", "first", MUG.id[:6])["entry"]["id"] == MUG.id
+
+
+def test_health_names_what_nobody_read_near_duplicates_and_contradictions(coevo, tmp_path, monkeypatch):
+    text = "heat the mug with the {} before you put it down"
+    helps, harms = (small_run.entry(text.format(tool), "heat mug", "go", 3) for tool in ("stove", "oven"))
+    near = "look into each of the drawers of the kitchen before you leave"
+    twins = [small_run.entry(each, "mug", "go", 3) for each in (near, f"{near} it")]
+    judged = (small_run.judged(3, (helps,), (1.0, 0.0, 1.0)), small_run.judged(3, (harms,), (-1.0, 0.0, -1.0)))
+    *before, last = small_run.CHANGES
+    added = replace(last, entries=(*last.entries, helps, harms, *twins), judged=(*last.judged, *judged))
+    monkeypatch.setattr(small_run, "CHANGES", [*before, added])
+    small_run.build(tmp_path)
+    told = json.loads(coevo("bank", "health", "first", "--json", "--workspace", tmp_path).out)
+    assert {each.id for each in (helps, harms, *twins)} <= {*told["never_retrieved"]}
+    assert [{*pair[:2]} for pair in told["contradictions"]] == [{helps.id, harms.id}]
+    assert [{*pair[:2]} for pair in told["near_duplicates"]] == [{each.id for each in twins}]
+    shown = coevo("bank", "health", "first", "--workspace", tmp_path).out
+    assert re.search(rf"contradict +({helps.id}|{harms.id})", shown)
+    assert f"{told['entries']} entries" in shown and "1 that contradict." in shown
