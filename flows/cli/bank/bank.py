@@ -49,7 +49,13 @@ HEALTH_COLUMNS = ("finding", "id", "lesson", "other", "other lesson", "similarit
 
 
 @app.command()
-def log(run: RevisionArgument, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def log(
+    run: RevisionArgument,
+    revision: Annotated[int | None, typer.Option(min=0, help="Only what this revision decided.")] = None,
+    rejected: Annotated[bool, typer.Option("--rejected", help="Only candidates that were turned down.")] = False,
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
     """Show the verdicts on candidates and edit operations.
 
     With admission by replay, one row per batch of candidates. `difference`: mean reward with the batch in the bank,
@@ -62,7 +68,7 @@ def log(run: RevisionArgument, as_json: JsonOption = False, workspace: Workspace
     With edit operations, one row per operation: applied, or rejected with the reason. `removed`: taken out by score or
     capacity. `retired`: taken out by a person, with the reason; see `coevo bank retire`.
 
-    Example: coevo bank log homerules-coevo-rl-1
+    Example: coevo bank log homerules-coevo-rl-1 --rejected
     """
     with reading(run, workspace_at(workspace)) as opened:
         bank = opened.bank()
@@ -73,11 +79,17 @@ def log(run: RevisionArgument, as_json: JsonOption = False, workspace: Workspace
             for judged in bank.judged()
         ]
         rulings = [ruling_row(ruling) for ruling in bank.operations()]
+    rows, rulings = ([row for row in each if revision in (None, row["revision"])] for each in (rows, rulings))
+    if rejected:
+        rows = [row for row in rows if row["rejected"]]
+        rulings = [row for row in rulings if row["outcome"] == "rejected"]
     if as_json:
         output.document([*rows, *rulings])
         return
     if rows or not rulings:
-        _print(rows, verdict_columns(LOG_COLUMNS, rows), False, f"No candidates were judged up to {opened.name}.")
+        named = [row | {"lesson": _named([each["strategy"] for each in row["entries"]])} for row in rows]
+        columns = (*verdict_columns(LOG_COLUMNS, rows), "lesson")
+        _print(named, columns, False, f"No candidates of this kind were judged up to {opened.name}.")
     output.table([ruling_cells(row) for row in rulings], RULING_COLUMNS)
 
 
@@ -239,6 +251,10 @@ def _entry_rows(opened: Reading) -> "tuple[list[dict[str, Any]], RetrievalCounts
 
 def _texts(entries: tuple[Entry, ...]) -> list[dict[str, str]]:
     return [{"id": entry.id, "strategy": entry.strategy} for entry in entries]
+
+
+def _named(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{texts[0]}, and {len(texts) - 1} more"
 
 
 def _change(change: str, entry: Entry, was: Entry | None = None) -> dict[str, Any]:

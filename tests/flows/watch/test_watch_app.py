@@ -87,6 +87,8 @@ def test_bank_lessons_and_episodes_can_be_followed(first):
     page = asked.get("/runs/first/bank?rev=3&from=1").text
     assert [part(page, name) for name in ("added", "edited", "retired", "total")] == ["0", "1", "0", "2 entries"]
     assert "was: lotus mug in safe" in page
+    assert part(asked.get("/runs/first/bank?rev=3&q=DRAWER%20lotus").text, "total") == "1 entries with “DRAWER lotus”"
+    assert part(asked.get("/runs/first/bank?rev=3&q=drawer%20tulip").text, "total").startswith("0 entries")
     card = asked.get(f"/runs/first/lessons/{small_run.MUG.id}?rev=3").text
     assert part(card, "lesson") == "lotus mug in drawer"
     assert (part(card, "shown"), part(card, "solved")) == ("8", "4")

@@ -41,6 +41,15 @@ def test_log_tells_admitted_from_rejected_with_replay_and_noise(bank):
     assert rejected["entries"] == [{"id": REJECTED.id, "strategy": REJECTED.strategy}]
 
 
+def test_log_is_chosen_by_revision_and_outcome_and_names_the_lessons(coevo, bank):
+    rejected = [row for row in bank("log", "first", "--rejected") if "difference" in row]
+    assert [row["entries"][0]["id"] for row in rejected] == [REJECTED.id]
+    assert [row["revision"] for row in bank("log", "first", "--revision", "1")] == [1]
+    assert bank("log", "first", "--revision", "1", "--rejected") == []
+    assert REJECTED.strategy in coevo("bank", "log", "first", "--rejected").out
+    assert coevo("bank", "log", "first", "--revision", "1", "--rejected").out.startswith("No candidates")
+
+
 def test_log_shows_the_bound_of_a_run_that_asks_for_confidence(coevo, tmp_path):
     small_run.build(tmp_path, overrides=["bank.admission.confidence=0.75"])
     rows = json.loads(coevo("bank", "log", "first", "--json", "--workspace", tmp_path).out)
