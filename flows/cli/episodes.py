@@ -41,7 +41,7 @@ class FilterOptions:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What to show of the episodes, as options."""
+    """Form in which the episodes are shown, as options."""
 
     parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the episodes there, every turn.")] = None
     prompts: Annotated[bool, typer.Option("--prompts", help="Show the prompts of an episode, too.")] = False
