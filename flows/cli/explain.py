@@ -1,4 +1,4 @@
-"""``coevo explain``: what changed since the revision before, and what did it."""
+"""``coevo explain``: what changed since an earlier revision, and what did it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -27,17 +27,18 @@ class PanelOptions:
 def explain(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions after the first.")],
     played: PanelOptions,
+    since: Annotated[int | None, typer.Option(min=0, help="Revision to start from; by default the one before.")] = None,
     trust: TrustOption = None,
     as_json: JsonOption = False,
     directory: WorkspaceOption = None,
 ) -> None:
-    """Split the change of success since the revision before into tasks that were drawn, policy and bank.
+    """Split the change of success since an earlier revision into tasks that were drawn, policy and bank.
 
     The panel is played four times on the same draws: with the policy and the bank of either revision. `effect`: success
     that the new policy, or the new bank, adds, with its 95 % interval over tasks; both together are the whole change on
     the panel. `tasks`: part of the change in training success that comes from the kinds of tasks that were drawn.
 
-    Example: coevo explain homerules-coevo-rl-1@12
+    Example: coevo explain homerules-coevo-rl-1@12 --since 8
     """
     from coevo.flows.console.progress import shown
     from coevo.flows.console.trust_prompt import trust_revision
@@ -48,7 +49,7 @@ def explain(
     workspace = workspace_at(directory)
     trust_revision(workspace, run, trust, ask=not as_json)
     with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):
-        found = explained(run, EvaluationRequest(played.panel, played.tasks), workspace)
+        found = explained(run, EvaluationRequest(played.panel, played.tasks), workspace, since)
     if as_json:
         output.document(asdict(found))
         return

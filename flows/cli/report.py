@@ -23,9 +23,9 @@ def report(
 ) -> None:
     """Write a report of a run as one self-contained HTML file.
 
-    Shows success and reward per panel, lineage with rollbacks and branches, the lifetime of each bank entry, replay
-    verdicts, the spread of advantages, seconds per stage, and the entries with the highest and the lowest success when
-    shown. Replaces an existing report.
+    Shows success and reward per panel and kind of task, failures by reason, cost by stage, lineage with rollbacks and
+    branches, the lifetime of each bank entry, replay verdicts, the spread of advantages, seconds per stage, and the
+    entries with the highest and the lowest success when shown. Replaces an existing report.
 
     Example: coevo report homerules-coevo-rl-1 --open
     """

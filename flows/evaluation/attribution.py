@@ -69,7 +69,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Change from a revision to the next.
+    """Change from a revision to a later one.
 
     Attributes:
         before, after: the two revisions, ``RUN@N``.
@@ -127,8 +127,8 @@ def entry_effect(reference: str, entry: str, request: EvaluationRequest, workspa
     )
 
 
-def explain(reference: str, request: EvaluationRequest, workspace: Workspace) -> Explanation:
-    """Split the change since the revision before into tasks that were drawn, policy and bank.
+def explain(reference: str, request: EvaluationRequest, workspace: Workspace, since: int | None = None) -> Explanation:
+    """Split the change since an earlier revision into tasks that were drawn, policy and bank.
 
     The panel of the later revision is played with each policy and each bank. The effect of the policy is the mean of
     its effects with both banks, that of the bank the mean of its effects with both policies; together they are the
@@ -138,15 +138,13 @@ def explain(reference: str, request: EvaluationRequest, workspace: Workspace) ->
         reference: ``RUN``, ``RUN@N`` or ``RUN@TAG``, not the first revision.
         request: panel and number of tasks.
         workspace: the workspace.
+        since: revision to start from, one of those that led to the later one; by default the one before it.
 
     Raises:
-        CoevoError: the revision is the first, was dropped, or the panel does not exist.
+        CoevoError: the revision is the first, was dropped, or did not follow ``since``, or the panel does not exist.
     """
     with reading(reference, workspace) as opened:
-        led = trail(opened.history)
-        if len(led) < 2:
-            raise CoevoError(f"{opened.name} is the first revision: explain a later one")
-        old, new = led[-2], led[-1]
+        old, new = _ends(opened, since)
         run, has_bank = opened.paths.name, opened.config.bank is not None
         drawn = _drawn(opened, old, new)
         found = tuple(alarms(new, earlier(opened.lineage.history.manifest, new)))
@@ -166,6 +164,19 @@ def explain(reference: str, request: EvaluationRequest, workspace: Workspace) ->
         _seconds(old, new),
         found,
     )
+
+
+def _ends(opened: Reading, since: int | None) -> tuple[Manifest, Manifest]:
+    """The earlier revision and the later one."""
+    led = {each.revision: each for each in trail(opened.history)}
+    *before, new = led.values()
+    if not before:
+        raise CoevoError(f"{opened.name} is the first revision: explain a later one")
+    if since is None:
+        return before[-1], new
+    if since not in led or led[since] is new:
+        raise CoevoError(f"revision {since} did not lead to {opened.name}: choose one that `coevo log` shows before it")
+    return led[since], new
 
 
 def _active(opened: Reading, entry: str) -> Entry:

@@ -108,6 +108,16 @@ def reasons_of(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{"reason": reason, "lessons": use, "episodes": pairs.count((reason, use))} for reason, use in counted]
 
 
+def kinds_of(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Episodes among the rows, and those that failed, by panel and kind of task."""
+    keys = sorted({(row["panel"], row["kind"]) for row in rows})
+    reasons = {key: [row["reason"] for row in rows if (row["panel"], row["kind"]) == key] for key in keys}
+    return [
+        {"panel": panel, "kind": kind, "episodes": len(found), "failed": len([each for each in found if each])}
+        for (panel, kind), found in reasons.items()
+    ]
+
+
 def turn_rows(episode: "Episode") -> list[dict[str, Any]]:
     """Turns of an episode as rows."""
     return [_turn(number, turn) for number, turn in enumerate(episode.turns, 1)]

@@ -19,7 +19,7 @@ from coevo.flows.servers.server_secret import authorization_of, health_of
 from coevo.flows.servers.visits import LINK, LINKS, Visits
 
 FOREIGN = "Refused: this server answers requests of this machine to its own address, and pages of its own.\n"
-UNKNOWN = "Refused: open these pages with a new link of `coevo ui`; programs set {variables}.\n"
+UNKNOWN = "Refused: open these pages with a new link of `{command}`; programs set {variables}.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,14 @@ class Rules:
         open_paths: paths that anyone may read.
         sockets: whether the server checks the secret of web sockets itself; otherwise none is opened.
         frames: ``X-Frame-Options`` of its answers.
+        command: the command that prints links to its pages.
     """
 
     variables: str = "PREFECT_API_AUTH_STRING"
     open_paths: tuple[str, ...] = ("/api/health",)
     sockets: bool = True
     frames: str = "DENY"
+    command: str = "coevo ui"
 
 
 class ServerGuard:
@@ -59,7 +61,7 @@ class ServerGuard:
         self._health = health_of(secret)
         self._rules = rules or Rules()
         self._visits = visits or Visits(port)
-        self._unknown = UNKNOWN.format(variables=self._rules.variables)
+        self._unknown = UNKNOWN.format(variables=self._rules.variables, command=self._rules.command)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse one request, answer it, or pass it to the server."""

@@ -31,7 +31,11 @@ CREATE TEMP TABLE led AS WITH RECURSIVE led(revision) AS (
     SELECT predecessor FROM revisions JOIN led USING (revision) WHERE predecessor IS NOT NULL
 ) SELECT revision, training, held_out FROM led JOIN revisions USING (revision)
 """
+MAX_WORDS = 20
+"""Most words of a query that are searched for."""
 ACTIVE = "since <= :at AND (until IS NULL OR until > :at)"
+READ = "SELECT id FROM use_counts JOIN lessons ON lesson = number WHERE content IN (SELECT training FROM led)"
+"""Ids of the entries that training episodes which led to the revision have read."""
 EPISODE_CONDITIONS = {
     "panel": "panel = :panel", "kind": "kind = :kind", "reason": "reason = :reason", "use": "lessons = :use",
     "lesson": "number IN (SELECT episode FROM uses JOIN lessons ON lesson = lessons.number "
@@ -69,10 +73,16 @@ class IndexQueries:
 class EntryQueries(IndexQueries):
     """The bank of a revision: its entries, their uses and their changes."""
 
-    def page(self, query: str = "", scope: str | None = None, page: int = 0) -> BankList:
-        """A page of the bank by scope and id, with their uses; ``query`` is searched for in their texts."""
-        values: IndexRow = {"at": self.revision, "query": query.casefold(), "scope": scope}
-        where = f"{ACTIVE} AND (:query = '' OR instr(folded, :query) > 0)"
+    def page(self, query: str = "", scope: str | None = None, page: int = 0, unread: bool = False) -> BankList:
+        """A page of the bank by scope and id, with their uses.
+
+        Each has every word of ``query`` in its texts. ``unread`` leaves those that no training episode has read.
+        """
+        words = {f"word{number}": word for number, word in enumerate(query.casefold().split()[:MAX_WORDS])}
+        values: IndexRow = {"at": self.revision, "scope": scope, **words}
+        where = " AND ".join([ACTIVE, *(f"instr(folded, :{name}) > 0" for name in words)])
+        if unread:
+            where += f" AND id NOT IN ({READ})"
         scopes = self._rows(f"SELECT scope, COUNT(*) AS n FROM bank WHERE {where} GROUP BY scope ORDER BY 1", values)
         where += " AND (:scope IS NULL OR scope = :scope)"
         total = int(self._value(f"SELECT COUNT(*) FROM bank WHERE {where}", values))

@@ -130,14 +130,15 @@ def bank(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValues:
     page, scope = number(query, "page") or 0, query.get("scope") or None
     since = number(query, "from")
     since = reader.row()["predecessor"] if since is None else min(since, reader.last)
-    text = query.get("q", "")[:200]
-    found = reader.entries.page(text, scope, page)
+    text, unread = query.get("q", "")[:200], bool(query.get("unread"))
+    found = reader.entries.page(text, scope, page, unread)
     return {
         "found": found,
         "groups": [(scope, list(rows)) for scope, rows in groupby(found.rows, key=lambda row: row["scope"])],
         "since": since,
         "changes": None if since is None else reader.entries.changes(since),
         "q": text,
+        "unread": unread,
         "scope": scope,
         "page": page,
         "pages": -(-found.total // PAGE_ROWS),

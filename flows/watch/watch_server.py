@@ -21,7 +21,7 @@ from coevo.lineage.workspace import Workspace
 
 SECRET, WORKSPACE = "COEVO_WATCH_SECRET", "COEVO_WATCH_WORKSPACE"
 """Variables with the secret and the workspace."""
-RULES = Rules("no variable: the pages are for browsers", (), sockets=False)
+RULES = Rules("no variable: the pages are for browsers", (), sockets=False, command="coevo watch RUN")
 SHUTDOWN_S = 1
 """Seconds that open streams have at the end; they would last for ever."""
 TOKEN_DIGITS = 16

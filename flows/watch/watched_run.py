@@ -122,14 +122,17 @@ class WatchedRun:
         try:
             with IndexReader.opened(self.index.file, revision) as opened:
                 if opened.last < 0:
-                    raise NotIndexedError(self.fault or f"{self.name} has no revision yet")
+                    raise NotIndexedError(self.fault or self._absent())
                 yield opened
         except sqlite3.DatabaseError as error:
             self._seen = None
             self._is_broken = self._builder is None or not self._builder.is_alive()
-            begun = self.paths.lineage.exists()
-            said = "the index of the run is being built" if begun else f"{self.name} has no revision yet"
-            raise NotIndexedError(self.fault or said) from error
+            raise NotIndexedError(self.fault or self._absent()) from error
+
+    def _absent(self) -> str:
+        """Say why the index has no revision: a run whose branch is there has one."""
+        committed = any(self.changed())
+        return "the index of the run is being built" if committed else f"{self.name} has no revision yet"
 
     def committed(self) -> Manifest | None:
         """Last revision of the lineage itself, which the index may not have yet; None where it cannot be read."""

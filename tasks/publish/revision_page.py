@@ -67,9 +67,10 @@ def verdicts(judged: Sequence[Judged]) -> Iterator[str]:
     for each in judged:
         said, texts = each.verdict, "; ".join(plain(entry.strategy) for entry in each.candidates)
         numbers = f"{said.reward_with:.3f} | {said.reward_without:.3f} | {said.difference:+.3f} ± {said.stderr:.3f}"
-        ended = "admitted" if said.admitted else "held back"
+        needed = f"> {said.delta:g}" if said.bound is None else f"lower bound {said.bound:+.3f} > {said.delta:g}"
+        ended = "passed" if said.admitted else "held back"
         ended += "" if said.seen_share is None else f", seen by {said.seen_share:.0%}"
-        yield f"| {texts} | {numbers} | > {said.delta:g} | {ended} |"
+        yield f"| {texts} | {numbers} | {needed} | {ended} |"
 
 
 def _restored(revision: int | None) -> str:

@@ -85,6 +85,16 @@ def test_the_bank_is_searched_and_compared_in_place(view, site):
     expect(view.get_by_text(small_run.SAFE).first).to_be_visible()
 
 
+def test_what_leads_on_from_a_page_follows_the_slider(view, site):
+    _, url = site
+    view.goto(f"{url}/bank?rev=3")
+    expect(view.locator("#from")).to_have_value("2")
+    view.locator("#rev").fill("1")
+    expect(view.locator("#from")).to_have_value("0")
+    view.get_by_role("link", name="Overview").click()
+    expect(view.locator("#part h2").first).to_have_text("Revision 1")
+
+
 def test_a_page_works_with_the_keyboard_and_without_scripts(browser, site):
     _, url = site
     context = browser.new_context(java_script_enabled=False)

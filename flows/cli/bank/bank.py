@@ -45,10 +45,17 @@ LOG_COLUMNS = (
 ENTRY_COLUMNS = ("id", "scope", "strategy", "condition", "example", "created", "retrievals", "successes")
 HIT_COLUMNS = ("score", "id", "scope", "strategy", "condition", "example")
 DIFF_COLUMNS = ("change", "id", "scope", "strategy", "was")
+HEALTH_COLUMNS = ("finding", "id", "lesson", "other", "other lesson", "similarity")
 
 
 @app.command()
-def log(run: RevisionArgument, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def log(
+    run: RevisionArgument,
+    revision: Annotated[int | None, typer.Option(min=0, help="Only what this revision decided.")] = None,
+    rejected: Annotated[bool, typer.Option("--rejected", help="Only candidates that were turned down.")] = False,
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
     """Show the verdicts on candidates and edit operations.
 
     With admission by replay, one row per batch of candidates. `difference`: mean reward with the batch in the bank,
@@ -61,7 +68,7 @@ def log(run: RevisionArgument, as_json: JsonOption = False, workspace: Workspace
     With edit operations, one row per operation: applied, or rejected with the reason. `removed`: taken out by score or
     capacity. `retired`: taken out by a person, with the reason; see `coevo bank retire`.
 
-    Example: coevo bank log homerules-coevo-rl-1
+    Example: coevo bank log homerules-coevo-rl-1 --rejected
     """
     with reading(run, workspace_at(workspace)) as opened:
         bank = opened.bank()
@@ -72,11 +79,17 @@ def log(run: RevisionArgument, as_json: JsonOption = False, workspace: Workspace
             for judged in bank.judged()
         ]
         rulings = [ruling_row(ruling) for ruling in bank.operations()]
+    rows, rulings = ([row for row in each if revision in (None, row["revision"])] for each in (rows, rulings))
+    if rejected:
+        rows = [row for row in rows if row["rejected"]]
+        rulings = [row for row in rulings if row["outcome"] == "rejected"]
     if as_json:
         output.document([*rows, *rulings])
         return
     if rows or not rulings:
-        _print(rows, verdict_columns(LOG_COLUMNS, rows), False, f"No candidates were judged up to {opened.name}.")
+        named = [row | {"lesson": _named([each["strategy"] for each in row["entries"]])} for row in rows]
+        columns = (*verdict_columns(LOG_COLUMNS, rows), "lesson")
+        _print(named, columns, False, f"No candidates of this kind were judged up to {opened.name}.")
     output.table([ruling_cells(row) for row in rulings], RULING_COLUMNS)
 
 
@@ -110,6 +123,35 @@ def show(
             f"Retrievals per entry: {counts.least} to {counts.most}, median {counts.median:g}; {counts.never} of "
             f"{counts.entries} entries never."
         )
+
+
+@app.command()
+def health(run: RevisionArgument, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Show entries that no training episode has read, near-duplicates, and pairs that contradict each other.
+
+    `contradict`: two entries of one scope and condition, alike, of which replays measured gains of opposite sign.
+    `tested` in the line below the table: share of entries whose gain was measured by replay, one by one.
+
+    Example: coevo bank health homerules-coevo-rl-1
+    """
+    from coevo.tasks.bank_alone.bank_reader import bank_health, measured_gains
+
+    with reading(run, workspace_at(workspace)) as opened:
+        bank = opened.bank()
+        entries = {entry.id: entry for entry in bank.active()}
+        found = bank_health(entries.values(), bank.stats(), measured_gains(bank))
+    if as_json:
+        output.document(asdict(found))
+        return
+    cells = [("never read", each, entries[each].strategy, None, None, None) for each in found.never_retrieved]
+    for finding, pairs in (("near-duplicates", found.near_duplicates), ("contradict", found.contradictions)):
+        for one, other, alike in pairs:
+            cells.append((finding, one, entries[one].strategy, other, entries[other].strategy, alike))
+    output.table([dict(zip(HEALTH_COLUMNS, each, strict=True)) for each in cells], HEALTH_COLUMNS)
+    output.line(
+        f"{opened.name}: {found.entries} entries, {found.tested:.0%} tested; {len(found.never_retrieved)} never read; "
+        f"{len(found.near_duplicates)} pairs of near-duplicates, {len(found.contradictions)} that contradict."
+    )
 
 
 @app.command()
@@ -209,6 +251,10 @@ def _entry_rows(opened: Reading) -> "tuple[list[dict[str, Any]], RetrievalCounts
 
 def _texts(entries: tuple[Entry, ...]) -> list[dict[str, str]]:
     return [{"id": entry.id, "strategy": entry.strategy} for entry in entries]
+
+
+def _named(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{texts[0]}, and {len(texts) - 1} more"
 
 
 def _change(change: str, entry: Entry, was: Entry | None = None) -> dict[str, Any]:

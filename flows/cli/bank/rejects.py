@@ -19,7 +19,7 @@ def rejects(
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Show the parts of a model writer's answers that were refused, and why.
+    """Show the parts of a model writer's answers that were no lesson, and why; `coevo bank log` has the verdicts.
 
     One row per part, up to the revision, oldest first. `text`: its first 500 characters. `episodes`: those that the
     question showed. The reasons are explained below the table.
@@ -37,7 +37,10 @@ def rejects(
     for reason in dict.fromkeys(row["reason"] for row in rows):
         output.line(f"{reason}: {REASONS.get(reason, 'unknown')}")
     if not rows:
-        output.line(f"No part of an answer was refused up to {name}.")
+        output.line(
+            f"No part of a writer model's answer was refused up to {name}; `coevo bank log {run} --rejected` shows "
+            "candidates that were turned down."
+        )
 
 
 def _rows(opened: Reading) -> Iterator[dict[str, Any]]:

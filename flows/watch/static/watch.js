@@ -83,6 +83,12 @@
     });
   }
 
+  /* What leads on from a page, or is chosen on it, follows the revision, but for what somebody types in. */
+  function renew(selector, page) {
+    const [now, next] = [document.querySelector(selector), page.querySelector(selector)];
+    if (now && next && !now.contains(document.activeElement)) now.replaceWith(document.adoptNode(next));
+  }
+
   let latest = 0;
   async function change(url, id) {
     const turn = ++latest;
@@ -92,6 +98,7 @@
     if (!now || !next) return void (location.href = url);
     const focused = document.activeElement && document.activeElement.id;
     now.replaceWith(document.adoptNode(next));
+    for (const selector of ["header nav", "form[data-part]:not(.slider)"]) renew(selector, page);
     document.title = page.title;
     document.querySelector("h1").textContent = page.querySelector("h1").textContent;
     history.replaceState(null, "", url);

@@ -64,10 +64,11 @@ def test_what_is_not_there_is_one_line(coevo, options, line):
 def test_people_read_a_table_and_the_number_of_each_reason(coevo):
     lines = coevo("episodes", "first@2", "--failed").out.splitlines()
     assert lines[0].split() == ["id", "kind", "instruction", "success", "reason", "lessons", "turns"]
-    assert [line.split() for line in lines[-2:]] == [
-        ["1", "no", "usable", "action", "not", "followed"],
-        ["1", "wrong", "end", "not", "followed"],
-    ]
+    told = [line.split() for line in lines]
+    assert ["1", "no", "usable", "action", "not", "followed"] in told
+    assert ["1", "wrong", "end", "not", "followed"] in told
+    kinds = told[told.index(["panel", "kind", "episodes", "failed"]) + 1 :]
+    assert [row[2:] for row in kinds] == [["1", "1"], ["1", "1"]]
     assert coevo("episodes", "first@3", "--failed").out == "No episode of first@3 fits.\n"
 
 
@@ -79,12 +80,18 @@ def test_one_episode_is_shown_turn_by_turn_with_the_lessons_of_its_revision(coev
     assert told.splitlines()[-1] == "not solved: wrong end, not followed"
     turns = json.loads(coevo("episodes", "first@2", name, "--json").out)["turns"]
     assert [turn["feedback"] for turn in turns] == ["mug in safe", "not done"]
+    assert [turn["prompt"] for turn in turns] == [None, None]  # the small run has no policy
+    assert "prompt: not kept" in coevo("episodes", "first@2", name, "--prompts").out
+    assert "--prompts needs an episode" in coevo("episodes", "first@2", "--prompts").err
 
 
 def test_chosen_episodes_are_written_with_all_of_their_turns(coevo, tmp_path):
     coevo("episodes", "first@2", "--failed", "--parquet", tmp_path / "failed.parquet")
     table = pq.read_table(tmp_path / "failed.parquet")
     assert table.num_rows == 2 and {"panel", "reason", "lessons", "turns"} <= set(table.column_names)
+    one = table["id"][0].as_py()
+    coevo("episodes", "first@2", one, "--parquet", tmp_path / "one.parquet")
+    assert pq.read_table(tmp_path / "one.parquet")["id"].to_pylist() == [one]
 
 
 def test_python_gets_them_as_a_frame(small_workspace):

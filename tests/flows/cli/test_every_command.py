@@ -57,6 +57,7 @@ bank test mine {entry} --tasks 2
 explain mine@1 --tasks 2
 bank retrieval mine
 bank rejects mine
+bank health mine
 bank export mine {out}/bank.jsonl
 bank retire mine {entry} --reason test
 push {out}/remote mine

@@ -48,6 +48,7 @@ READERS = (
     ("evaluate", "first@2"),
     ("bank", "why", "first@2", MUG.id),
     ("bank", "rejects", "first@2"),
+    ("bank", "health", "first@2"),
     ("bank", "retrieval", "first@2"),
     ("bank", "export", "first@2", "OUT/bank.jsonl"),
     ("episodes", "first@2"),

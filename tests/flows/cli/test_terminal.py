@@ -65,6 +65,7 @@ def on_a_terminal(arguments, script=SHOW, **variables):
 TABLES = (
     "runs", "log first", "episodes first --failed", "compare first other", "compare other homerules-coevo-rl",
     "bank show first", "bank log first", f"bank why first {MUG.id}", "bank diff first@0 first", "bank rejects first",
+    "bank health first",
     "approve --list", "recipes", "recipes --papers", "methods", "envs", "fsck first",
     "status first", "ablate --list", "bank search first mug", "doctor",
 )  # fmt: skip

@@ -73,6 +73,16 @@ def test_effects_of_policy_and_bank_are_the_whole_change(workspace, monkeypatch)
     assert [abs(cause.effect.mean) for cause in found.causes] == [*sorted(effects.values(), reverse=True), 0.0]
 
 
+def test_a_change_over_several_revisions_is_that_between_its_ends(workspace, monkeypatch):
+    keys = [("first@1", "own"), ("first@1", "first@3"), ("first@3", "first@1"), ("first@3", "own")]
+    calls, _ = scripted(
+        monkeypatch, {(*key, ()): marks for key, marks in zip(keys, ("00", "10", "01", "11"), strict=True)}
+    )
+    found = explain("first@3", FEW, workspace, since=1)
+    assert sorted(calls) == sorted((*key, ()) for key in keys)
+    assert (found.before, found.after, found.held_out) == ("first@1", "first@3", (0.0, 1.0))
+
+
 def test_without_a_change_nothing_is_beyond_noise(workspace, monkeypatch):
     """Simulation: in 400 explanations of outcomes without any effect at most 5 % of the effects seem to be one."""
     import random
@@ -123,6 +133,8 @@ def test_a_real_policy_and_bank_are_played_on_equal_draws(workspace, capsys):
     ("call", "says"),
     [
         (lambda ws: explain("first@0", FEW, ws), "first@0 is the first revision: explain a later one"),
+        (lambda ws: explain("first@2", FEW, ws, 2), "revision 2 did not lead to first@2"),
+        (lambda ws: explain("first@2", FEW, ws, 3), "revision 3 did not lead to first@2"),
         (lambda ws: entry_effect("first", "nothing", FEW, ws), "No entry 'nothing'."),
         (lambda ws: entry_effect("first@0", MUG.id, FEW, ws), "No entry"),
     ],

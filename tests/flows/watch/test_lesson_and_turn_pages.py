@@ -64,6 +64,20 @@ def test_a_card_has_the_success_with_and_without(tmp_path, readers, wanted):
     assert part(page_of(run.workspace, f"/runs/drawn/lessons/{lesson.id}"), "beside", "dd") == wanted
 
 
+def test_uses_lead_to_their_episodes_and_entries_that_nobody_read_can_be_shown_alone(tmp_path):
+    run = DrawnRun(tmp_path, 0)
+    read, unread = small_run.entry("lotus mug in safe", "mug", "go"), small_run.entry("lotus cup in bin", "cup", "go")
+    run.commit(BankChange(entries=(read, unread)), small_run.episodes(1, (read,)))
+    run.commit(BankChange(), small_run.episodes(2))
+    indexed(run.paths)
+    card = page_of(run.workspace, f"/runs/drawn/lessons/{read.id}")
+    (uses,) = re.findall(rf'href="([^"]*lesson={read.id})"', card)
+    assert "4 episodes of 1 tasks" in page_of(run.workspace, "/" + uses.replace("&amp;", "&").lstrip("./"))
+    shown = page_of(run.workspace, "/runs/drawn/bank?unread=1")
+    assert part(shown, "total", "p") == "1 entries that no training episode has read"
+    assert unread.id in shown and f"/lessons/{read.id}" not in shown.split('id="total"')[1]
+
+
 def test_a_turn_has_the_seconds_and_scores_that_were_recorded(tmp_path):
     paths = indexed(small_run.build(tmp_path))
     address = "/runs/first/r/3/training/0"

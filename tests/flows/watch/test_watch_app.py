@@ -8,6 +8,7 @@ from hashlib import sha256
 from urllib.parse import quote, urlsplit
 
 import pytest
+from filelock import FileLock
 from starlette.testclient import TestClient
 from support import asking, small_run
 from support.html_page import parsed
@@ -86,6 +87,8 @@ def test_bank_lessons_and_episodes_can_be_followed(first):
     page = asked.get("/runs/first/bank?rev=3&from=1").text
     assert [part(page, name) for name in ("added", "edited", "retired", "total")] == ["0", "1", "0", "2 entries"]
     assert "was: lotus mug in safe" in page
+    assert part(asked.get("/runs/first/bank?rev=3&q=DRAWER%20lotus").text, "total") == "1 entries with “DRAWER lotus”"
+    assert part(asked.get("/runs/first/bank?rev=3&q=drawer%20tulip").text, "total").startswith("0 entries")
     card = asked.get(f"/runs/first/lessons/{small_run.MUG.id}?rev=3").text
     assert part(card, "lesson") == "lotus mug in drawer"
     assert (part(card, "shown"), part(card, "solved")) == ("8", "4")
@@ -237,6 +240,10 @@ def test_runs_without_a_revision_and_from_elsewhere_say_so(tmp_path):
     asked = client(workspace)
     answer = asked.get("/runs/empty")
     assert (answer.status_code, "no revision yet" in answer.text) == (503, True)
+    small_run.build(tmp_path, "large")
+    with FileLock(index_file(workspace.run("large")).with_suffix(".lock")):  # another process builds it
+        answer = asked.get("/runs/large")
+        assert (answer.status_code, "is being built" in answer.text) == (503, True)
     model = "{type: endpoint, url: 'http://127.0.0.1:1/v1', model: m}"
     paths = indexed(small_run.build(tmp_path, "pulled", [f"bank.writer={{type: model-contrast, model: {model}}}"]))
     (tmp_path / "trusted.json").unlink()

@@ -60,7 +60,8 @@ def test_a_link_opens_the_pages_once_and_down_ends_them(ended):
     assert text_of(url, "/runs")[0] == 401
     status, page, headers = text_of(url, parts.path)
     assert status == 200
-    assert text_of(url, parts.path)[0] == 401
+    status, said, _ = text_of(url, parts.path)
+    assert (status, "a new link of `coevo watch RUN`" in said) == (401, True)
     key, cookie = re.search(r'replace\("/([^/]+)/"', page)[1], headers["set-cookie"].partition(";")[0]
     status, page, headers = text_of(url, f"/{key}/runs/first", Cookie=cookie)
     assert (status, "first<span" in page) == (200, True)

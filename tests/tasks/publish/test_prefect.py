@@ -51,6 +51,8 @@ def test_a_page_says_what_became_of_the_bank_and_what_replay_said():
     assert f"- admitted `{entry('new').id}` new\n- retired `{entry('old').id}` old\n" in text
     assert "| harmful | 0.500 | 0.750 | -0.250 ± 0.125 | > 0.01 | held back |" in text
     assert "| agent/success/train | 0.5 |" in text
+    bounded = replace(verdict, bound=-0.5)
+    assert "| lower bound -0.500 > 0.01 | held back |" in page("demo-1", revision(2, judged=[Judged(bounded, ())]))
     tried = replace(verdict, seen_share=0.25)
     assert "held back, seen by 25% |" in page("demo-1", revision(2, judged=[Judged(tried, (entry("harmful"),))]))
     assert "- unchanged" in page("demo-1", revision(2, [entry()], [entry()]))

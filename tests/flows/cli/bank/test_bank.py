@@ -41,6 +41,15 @@ def test_log_tells_admitted_from_rejected_with_replay_and_noise(bank):
     assert rejected["entries"] == [{"id": REJECTED.id, "strategy": REJECTED.strategy}]
 
 
+def test_log_is_chosen_by_revision_and_outcome_and_names_the_lessons(coevo, bank):
+    rejected = [row for row in bank("log", "first", "--rejected") if "difference" in row]
+    assert [row["entries"][0]["id"] for row in rejected] == [REJECTED.id]
+    assert [row["revision"] for row in bank("log", "first", "--revision", "1")] == [1]
+    assert bank("log", "first", "--revision", "1", "--rejected") == []
+    assert REJECTED.strategy in coevo("bank", "log", "first", "--rejected").out
+    assert coevo("bank", "log", "first", "--revision", "1", "--rejected").out.startswith("No candidates")
+
+
 def test_log_shows_the_bound_of_a_run_that_asks_for_confidence(coevo, tmp_path):
     small_run.build(tmp_path, overrides=["bank.admission.confidence=0.75"])
     rows = json.loads(coevo("bank", "log", "first", "--json", "--workspace", tmp_path).out)
@@ -218,3 +227,22 @@ def test_what_is_not_there_is_said(coevo):
 def test_the_beginning_of_an_id_names_an_entry(bank):
     (shown,) = bank("show", "first", MUG.id[:6])
     assert shown["id"] == bank("why", "first", MUG.id[:6])["entry"]["id"] == MUG.id
+
+
+def test_health_names_what_nobody_read_near_duplicates_and_contradictions(coevo, tmp_path, monkeypatch):
+    text = "heat the mug with the {} before you put it down"
+    helps, harms = (small_run.entry(text.format(tool), "heat mug", "go", 3) for tool in ("stove", "oven"))
+    near = "look into each of the drawers of the kitchen before you leave"
+    twins = [small_run.entry(each, "mug", "go", 3) for each in (near, f"{near} it")]
+    judged = (small_run.judged(3, (helps,), (1.0, 0.0, 1.0)), small_run.judged(3, (harms,), (-1.0, 0.0, -1.0)))
+    *before, last = small_run.CHANGES
+    added = replace(last, entries=(*last.entries, helps, harms, *twins), judged=(*last.judged, *judged))
+    monkeypatch.setattr(small_run, "CHANGES", [*before, added])
+    small_run.build(tmp_path)
+    told = json.loads(coevo("bank", "health", "first", "--json", "--workspace", tmp_path).out)
+    assert {each.id for each in (helps, harms, *twins)} <= {*told["never_retrieved"]}
+    assert [{*pair[:2]} for pair in told["contradictions"]] == [{helps.id, harms.id}]
+    assert [{*pair[:2]} for pair in told["near_duplicates"]] == [{each.id for each in twins}]
+    shown = coevo("bank", "health", "first", "--workspace", tmp_path).out
+    assert re.search(rf"contradict +({helps.id}|{harms.id})", shown)
+    assert f"{told['entries']} entries" in shown and "1 that contradict." in shown

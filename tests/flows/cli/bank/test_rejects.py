@@ -13,7 +13,9 @@ from coevo.tasks.writing.artifact import FOLDER, KeptWriting, write_writing
 
 
 def test_a_run_whose_writer_asks_no_model_has_none(copied, coevo):
-    assert "No part of an answer was refused up to first@" in coevo("bank", "rejects", "first").out
+    said = coevo("bank", "rejects", "first").out
+    assert "No part of a writer model's answer was refused up to first@" in said
+    assert "`coevo bank log first --rejected`" in said
     assert json.loads(coevo("bank", "rejects", "first", "--json").out) == []
 
 
