@@ -12,18 +12,18 @@ from coevo.lineage.workspace import Workspace
 
 
 def ui(
-    open_pages: Annotated[bool, typer.Option("--open", help="Open both pages in a browser.")] = False,
+    open_pages: Annotated[bool, typer.Option("--open", help="Open the pages in a browser.")] = False,
     sample: Annotated[
         bool, typer.Option("--sample", help="Show a finished run that ships with coevo, in <workspace>/sample.")
     ] = False,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Print the addresses of the Prefect and MLflow pages.
+    """Print the addresses of the Prefect and MLflow pages, and of the live pages of all runs.
 
     Starts their servers if they are not running. The sample has servers of its own. A link works once; the browser that
     opened it keeps access. The MLflow page shows the newest environment's runs with success, bank size, seed, recipe.
-    Both pages show runs whose process was killed as crashed from now on.
+    The pages show runs whose process was killed as crashed from now on.
 
     Example: coevo ui --open
     """
@@ -31,14 +31,16 @@ def ui(
     from coevo.flows.servers.end_state import name_crashed
     from coevo.flows.servers.servers import mlflow_pages, page_to, prefect_pages
     from coevo.flows.servers.visits import LINK, OPEN_WITHIN
+    from coevo.flows.watch.watch_server import live_pages
     from coevo.tasks.publish.reporter import in_stage
 
     root = workspace_at(workspace).root
     if sample:
         root = _sample(root, as_json)
-    with in_stage("starts the servers of Prefect and MLflow"), ThreadPoolExecutor() as starting:
-        prefect, mlflow = starting.submit(prefect_pages, root), starting.submit(mlflow_pages, root)
-    pages = {"Prefect": prefect.result(), "MLflow": mlflow.result()}
+    with in_stage("starts the servers of Prefect, MLflow and the live pages"), ThreadPoolExecutor() as starting:
+        makers = {"Prefect": prefect_pages, "MLflow": mlflow_pages, "Watch": live_pages}
+        begun = {name: starting.submit(make, root) for name, make in makers.items()}
+    pages = {name: each.result() for name, each in begun.items()}
     for name, url in pages.items():
         if open_pages:
             typer.launch(page_to(url, root, name.lower()) if LINK in url else url)
@@ -47,10 +49,9 @@ def ui(
     problems = [*name_crashed(Workspace(root)), *faults(run_summaries(Workspace(root)))]
     output.result(
         as_json,
-        {"prefect": pages["Prefect"], "mlflow": pages["MLflow"], "workspace": str(root), "problems": problems},
+        {**{name.lower(): url for name, url in pages.items()}, "workspace": str(root), "problems": problems},
         *(f"{name:8}{url}" for name, url in pages.items()),
         *([within] if links else []),
-        "A live page of one run: coevo watch RUN",
         *problems,
         f"Stop them with: coevo down{f' --workspace {root}' if sample else ''}",
     )

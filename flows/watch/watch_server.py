@@ -15,6 +15,7 @@ import uvicorn
 from coevo.flows.servers.daemon import ensure
 from coevo.flows.servers.guard import Rules, ServerGuard
 from coevo.flows.servers.server_secret import health_of, secret_of
+from coevo.flows.servers.servers import new_link
 from coevo.flows.servers.visits import PathVisits
 from coevo.flows.watch.index_build import FOLDER
 from coevo.lineage.workspace import Workspace
@@ -37,6 +38,16 @@ def ensure_watch(workspace: Path) -> tuple[str, str]:
     settings = {SECRET: secret, WORKSPACE: str(workspace.resolve())}
     server = ensure(workspace, FOLDER, ["coevo.flows.watch.watch_server"], health_of(secret), settings)
     return server.url, secret
+
+
+def live_pages(workspace: Path) -> str:
+    """Link to the list of runs, whose server is started if it is not running.
+
+    Raises:
+        ServerError: the server did not start.
+    """
+    url, secret = ensure_watch(workspace)
+    return new_link(url, secret, "page")
 
 
 def token_of(secret: str) -> str:

@@ -83,6 +83,6 @@ def compared(page, name):
 
 
 def urls(text):
-    """Where ``coevo ui`` says that Prefect's and MLflow's pages are."""
-    prefect, mlflow = re.findall(r"http://127\.0\.0\.1:\d+", text)
+    """Where ``coevo ui`` says that Prefect's and MLflow's pages are; the live pages come last."""
+    prefect, mlflow, _ = re.findall(r"http://127\.0\.0\.1:\d+", text)
     return prefect, mlflow

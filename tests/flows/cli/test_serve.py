@@ -12,12 +12,15 @@ from coevo.tasks.publish.mlflow.tracking_store import check_database, client, tr
 LINK = r"/coevo/open/\S{40,}"
 
 
-def test_servers_that_the_environment_names_are_shown_and_left_alone(coevo, tmp_path, monkeypatch):
+@pytest.mark.full
+def test_servers_that_the_environment_names_are_shown_and_left_alone(coevo, tmp_path, monkeypatch, servers_end):
     monkeypatch.setenv("PREFECT_API_URL", "http://prefect.example:4200/api")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://mlflow.example:5000")
     result = coevo("ui", "--workspace", tmp_path / "new")
-    assert re.findall(r"http\S+", result.out) == ["http://prefect.example:4200", "http://mlflow.example:5000"]
-    assert "No server" in coevo("down", "--workspace", tmp_path / "new").out
+    *shown, live = re.findall(r"http\S+", result.out)
+    assert shown == ["http://prefect.example:4200", "http://mlflow.example:5000"]
+    assert live.startswith("http://127.0.0.1:")
+    assert coevo("down", "--workspace", tmp_path / "new").out == "Stopped watch.\n"
 
 
 @pytest.mark.full
@@ -33,13 +36,13 @@ def test_started_servers_answer_are_used_again_and_stop_and_a_broken_run_is_a_li
         assert (first.code, first.err) == (0, "")
         said = [line for line in first.out.splitlines() if line.startswith("other: ")]
         assert said == [line for line in coevo("runs").out.splitlines() if line.startswith("other: ")]
-        assert len(re.findall(r"http://127.0.0.1:\d+", first.out)) == 2
+        assert len(re.findall(r"http://127.0.0.1:\d+", first.out)) == 3
         assert f"/#/experiments/{shown}/runs?viewStateShareKey=coevo\n" in first.out
         again = coevo("ui")
         assert re.sub(LINK, "/", again.out) == re.sub(LINK, "/", first.out)
-        assert len(set(re.findall(LINK, first.out + again.out))) == 4  # each opens once
+        assert len(set(re.findall(LINK, first.out + again.out))) == 6  # each opens once
         servers = [row for row in json.loads(coevo("doctor", "--json").out) if row["check"] == "servers"]
-        assert [row["status"] for row in servers] == ["ok", "ok"]
+        assert [row["status"] for row in servers] == ["ok", "ok", "ok"]
     finally:
         stopped = coevo("down")
     assert "prefect" in stopped.out
