@@ -16,11 +16,11 @@ LINK = r"/coevo/open/\S{40,}"
 def test_servers_that_the_environment_names_are_shown_and_left_alone(coevo, tmp_path, monkeypatch, servers_end):
     monkeypatch.setenv("PREFECT_API_URL", "http://prefect.example:4200/api")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://mlflow.example:5000")
-    result = coevo("ui", "--workspace", tmp_path / "new")
+    result = coevo("ui", "--workspace", tmp_path / "workspace")
     *shown, live = re.findall(r"http\S+", result.out)
     assert shown == ["http://prefect.example:4200", "http://mlflow.example:5000"]
     assert live.startswith("http://127.0.0.1:")
-    assert coevo("down", "--workspace", tmp_path / "new").out == "Stopped watch.\n"
+    assert coevo("down", "--workspace", tmp_path / "workspace").out == "Stopped watch.\n"
 
 
 @pytest.mark.full
