@@ -92,6 +92,8 @@ class Episode:
         following: prompt of the turn after these if the attempt continues; empty if it is over.
         cut: reason if the agent, not the environment, could not continue; such an episode counts like any other.
         lost: reason if the environment failed, ``kind: detail``; a lost episode is excluded from metrics and training.
+        lesson_use: part of the lessons in a failure, a ``LessonUse``; empty where it is not known here. It is no part
+            of the record.
     """
 
     id: str
@@ -107,6 +109,7 @@ class Episode:
     following: tuple[int, ...] = ()
     cut: str = ""
     lost: str = ""
+    lesson_use: str = field(default="", compare=False)
 
     @property
     def teaches(self) -> bool:

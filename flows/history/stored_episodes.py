@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from coevo.flows.history.history import trail
 from coevo.flows.history.revision_reference import Reading, find_entry
 from coevo.lineage.workspace import RunPaths
-from coevo.records.failure_reasons import FailureReason, failure_reason
+from coevo.records.failure_reasons import FailureReason, LessonUse, failure_reason
 from coevo.utilities.errors import CoevoError, unknown
 
 if TYPE_CHECKING:
@@ -101,7 +101,13 @@ def stored_episodes(
             f"{opened.name}: its artifact {artifact!r} is no table of episodes ({said}): check it with `coevo fsck`"
         ) from error
     if training:
-        yield from ((each, TRAINING, failure_reason(each) or "", "") for each in episodes)
+        from coevo.tasks.publish.turn_figures import read_lesson_uses
+
+        uses = {revision: read_lesson_uses(opened.paths, revision) for revision in {each.revision for each in episodes}}
+        for each in episodes:
+            reason = failure_reason(each)
+            use = uses[each.revision].get(each.id, LessonUse.UNKNOWN)
+            yield each, TRAINING, reason or "", use if reason else ""
     else:
         yield from (
             (each, row["panel"], row["reason"], row["lessons"]) for each, row in zip(episodes, held, strict=True)

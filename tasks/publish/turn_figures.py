@@ -1,4 +1,4 @@
-"""Seconds of turns and scores of their lessons, in small files of the run beside its revisions.
+"""Seconds of turns, scores of their lessons and what lessons had to do with failures of training, beside the revisions.
 
 Seconds differ between repeated runs, so they are in no revision. Push, fsck and gc leave the files out, and a run needs
 none of them: where one is missing or damaged, a page shows neither. ``turns/r12.parquet`` holds those of revision 12.
@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 from coevo.lineage.workspace import RunPaths
 from coevo.records.episode import Episode
+from coevo.records.failure_reasons import LessonUse
 
 FOLDER = "turns"
 MAX_FILES = 1000
@@ -27,6 +28,7 @@ FIGURES = pa.schema(
         ("seconds", pa.list_(pa.float64())),
         ("scores", pa.list_(pa.list_(pa.float64()))),
         ("drawing", pa.list_(pa.float64())),
+        ("lessons", pa.string()),
     ]
 )
 
@@ -62,9 +64,10 @@ def write_turn_figures(paths: RunPaths, revision: int, episodes: Iterable[Episod
             "seconds": [turn.seconds for turn in episode.turns],
             "scores": [list(turn.lesson_scores) for turn in episode.turns],
             "drawing": [turn.drawing for turn in episode.turns],
+            "lessons": episode.lesson_use or None,
         }
         for episode in episodes
-        if any(turn.seconds is not None or turn.lesson_scores for turn in episode.turns)
+        if episode.lesson_use or any(turn.seconds is not None or turn.lesson_scores for turn in episode.turns)
     ]
     if not rows:
         return
@@ -79,12 +82,19 @@ def write_turn_figures(paths: RunPaths, revision: int, episodes: Iterable[Episod
 
 def read_turn_figures(paths: RunPaths, revision: int, episode: str) -> list[TurnFigures]:
     """Figures of an episode's turns, in order; empty if they were not kept, or the file is not as coevo writes it."""
-    return _read(paths, revision, [("id", "=", episode)]).get(episode, [])
+    return _by_episode(_rows(paths, revision, [("id", "=", episode)])).get(episode, [])
+
+
+def read_lesson_uses(paths: RunPaths, revision: int) -> dict[str, str]:
+    """Part of the lessons in each failed training episode, by id, where it was kept: a ``LessonUse``."""
+    known = {str(each) for each in LessonUse}
+    return {row["id"]: row["lessons"] for row in _rows(paths, revision) if row["lessons"] in known}
 
 
 def with_turn_figures(paths: RunPaths, revision: int, episodes: Iterable[Episode]) -> list[Episode]:
     """Stored episodes of a revision, with the figures of their turns where they were kept."""
-    known = _read(paths, revision)
+    rows = _rows(paths, revision)
+    known, uses = _by_episode(rows), {row["id"]: row["lessons"] or "" for row in rows}
 
     def measured(episode: Episode) -> Episode:
         figures = known.get(episode.id, [])
@@ -94,7 +104,7 @@ def with_turn_figures(paths: RunPaths, revision: int, episodes: Iterable[Episode
             replace(turn, seconds=each.seconds, drawing=each.drawing)
             for turn, each in zip(episode.turns, figures, strict=True)
         )
-        return replace(episode, turns=tuple(turns))
+        return replace(episode, turns=tuple(turns), lesson_use=uses[episode.id])
 
     return list(map(measured, episodes))
 
@@ -108,12 +118,21 @@ def copy_turn_figures(source: RunPaths, target: RunPaths, last: int) -> None:
                 copyfile(file, target.root / FOLDER / file.name)
 
 
-def _read(paths: RunPaths, revision: int, filters: list[tuple[str, str, str]] | None = None) -> Figures:
-    """Figures by episode."""
+def _rows(paths: RunPaths, revision: int, filters: list[tuple[str, str, str]] | None = None) -> list[dict[str, Any]]:
+    """Rows of a file; empty if it is not there, or not as coevo writes it."""
     try:
-        table = parquet.read_table(_file(paths, revision), filters=filters, schema=FIGURES)
-        return {row["id"]: _figures(row) for row in table.to_pylist()}
+        rows: list[dict[str, Any]] = parquet.read_table(
+            _file(paths, revision), filters=filters, schema=FIGURES
+        ).to_pylist()
     except (OSError, ValueError, TypeError, KeyError, pa.ArrowException):
+        return []
+    return rows
+
+
+def _by_episode(rows: Iterable[Mapping[str, Any]]) -> Figures:
+    try:
+        return {row["id"]: _figures(row) for row in rows}
+    except (ValueError, TypeError, KeyError):
         return {}
 
 

@@ -55,7 +55,7 @@ def outcome(each: HeldOutEpisode) -> str:
 def traced(publication: Publication) -> list[HeldOutEpisode]:
     """Episodes of a revision that are shown, training episodes as the evaluation set ``TRAINING``."""
     training = (
-        HeldOutEpisode(TRAINING, episode, failure_reason(episode) or "", "") for episode in publication.episodes
+        HeldOutEpisode(TRAINING, each, failure_reason(each) or "", each.lesson_use) for each in publication.episodes
     )
     return [*sample(training), *sample(publication.held_out)]
 
