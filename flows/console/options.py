@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
-from typer.core import CompletionItem
+from typer.core import CompletionItem  # type: ignore[attr-defined]
 
-from coevo.configs.load.load import names
 from coevo.flows.console.home import ensure_home
 from coevo.lineage.revision.sparse import OPTIMIZER
 from coevo.lineage.workspace import Workspace
@@ -156,7 +155,13 @@ def completing(named: str) -> Callable[[typer.Context, str], list[CompletionItem
     if word in ("run", "runs"):
         return _offering(lambda context: [each.name for each in _workspace_given(context).runs()])
     kind = {"recipe": "recipes", "env": "envs", "study": "studies", "method": "methods"}.get(word)
-    return None if kind is None else _offering(lambda _: names(kind))
+    return None if kind is None else _offering(lambda _: _shipped(kind))
+
+
+def _shipped(kind: str) -> list[str]:
+    from coevo.configs.load.load import names  # it reads settings, which no other completion needs
+
+    return names(kind)
 
 
 def _offering(words: Callable[[typer.Context], list[str]]) -> Callable[[typer.Context, str], list[CompletionItem]]:
