@@ -117,7 +117,7 @@ def _finish(group: TyperGroup) -> None:
         for each in command.params:
             words = completing(each.metavar or str(each.name))
             if words is not None and each.param_type_name == "argument":
-                each.shell_complete = words  # type: ignore[method-assign]
+                each.shell_complete = words  # type: ignore[assignment, method-assign]
         if isinstance(command, TyperGroup):
             _finish(command)
 
