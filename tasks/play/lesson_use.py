@@ -15,7 +15,7 @@ from coevo.tasks.play.retrieve import Entries, Experience, Retrieved, step_query
 _WORD = re.compile(r"\w+")
 
 
-class Answered:
+class FoundBefore:
     """Entries that a retrieval has found for queries of before; it searches nothing, and counts nothing."""
 
     def __init__(self, seen: Retrieved) -> None:
@@ -53,7 +53,7 @@ def with_lesson_use(
         reworded: True if a model writes the lessons, in words of its own.
         has_lessons: True if the bank has any.
     """
-    index, answers = (seen.index, Answered(seen)) if isinstance(seen, Retrieved) else (None, seen)
+    index, answers = (seen.index, FoundBefore(seen)) if isinstance(seen, Retrieved) else (None, seen)
     known = set() if index is None else {entry.id for entry in index.library.entries}
 
     def told(episode: Episode) -> Episode:

@@ -48,7 +48,7 @@ class TurnFigures:
     drawing: float | None = None
 
 
-Figures = dict[str, list[TurnFigures]]
+FiguresByEpisode = dict[str, list[TurnFigures]]
 """Figures of turns, by the id of their episode."""
 
 
@@ -129,7 +129,7 @@ def _rows(paths: RunPaths, revision: int, filters: list[tuple[str, str, str]] | 
     return rows
 
 
-def _by_episode(rows: Iterable[Mapping[str, Any]]) -> Figures:
+def _by_episode(rows: Iterable[Mapping[str, Any]]) -> FiguresByEpisode:
     try:
         return {row["id"]: _figures(row) for row in rows}
     except (ValueError, TypeError, KeyError):
