@@ -47,6 +47,7 @@ class Turn:
         scores: values that the reward is made of, by name; empty if the environment names none.
         seconds: from the prompt to the environment's answer, which turns of one batch share; None if not measured.
             It differs between repeated runs, so that it is no part of the record.
+        drawing: seconds of them in which the policy drew its answer; None if not measured.
         lesson_scores: score that retrieval gave each entry of ``retrieved``, None where it gave none; empty if they are
             not known, as of a stored turn.
     """
@@ -64,6 +65,7 @@ class Turn:
     fault: str = ""
     scores: tuple[tuple[str, float], ...] = ()
     seconds: float | None = field(default=None, compare=False)
+    drawing: float | None = field(default=None, compare=False)
     lesson_scores: tuple[float | None, ...] = field(default=(), compare=False)
 
     @property
@@ -90,6 +92,8 @@ class Episode:
         following: prompt of the turn after these if the attempt continues; empty if it is over.
         cut: reason if the agent, not the environment, could not continue; such an episode counts like any other.
         lost: reason if the environment failed, ``kind: detail``; a lost episode is excluded from metrics and training.
+        lesson_use: part of the lessons in a failure, a ``LessonUse``; empty where it is not known here. It is no part
+            of the record.
     """
 
     id: str
@@ -105,6 +109,7 @@ class Episode:
     following: tuple[int, ...] = ()
     cut: str = ""
     lost: str = ""
+    lesson_use: str = field(default="", compare=False)
 
     @property
     def teaches(self) -> bool:

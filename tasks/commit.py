@@ -160,10 +160,11 @@ def commit(stores: Stores, frozen: FrozenRevision) -> Manifest:
     if held_out:
         write_held_out(held_out, staging / HELD_OUT)
     bank.merge(frozen.change)
+    # Before the commit, after which pages may read the revision.
+    played = [*frozen.pending.episodes, *(each.episode for each in held_out)]
+    keep_turn_figures(stores, played, frozen.pending.revision)
     state = {**frozen.state, "tables": bank.hashes()}
-    made = stores.lineage.commit(artifacts(staging), state, {**frozen.observed, "tables": bank.versions()})
-    keep_turn_figures(stores, [*frozen.pending.episodes, *(each.episode for each in held_out)], made.revision)
-    return made
+    return stores.lineage.commit(artifacts(staging), state, {**frozen.observed, "tables": bank.versions()})
 
 
 def keep_turn_figures(stores: Stores, episodes: Sequence[Episode], revision: int) -> None:

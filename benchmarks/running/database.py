@@ -95,7 +95,7 @@ def published(workspace: Workspace) -> Iterator[Publication]:
     paths = workspace.existing(RUN)
     nothing = Cursor(workspace.root / "recorded" / "published.json")
     with Lineage.open(paths.lineage, workspace.cache) as lineage:
-        yield from unpublished(nothing, lineage, Bank(paths.bank), Silent(), paths.scratch)
+        yield from unpublished(nothing, lineage, Bank(paths.bank), Silent(), paths)
 
 
 def size(home: Path) -> int:

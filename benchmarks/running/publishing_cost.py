@@ -58,7 +58,7 @@ def published(workspace: Workspace, run: str) -> Iterator[float]:
     tracker = Tracker(tracking_store(directory), "homerules", run, "again")
     with Lineage.open(paths.lineage, workspace.cache) as lineage:
         cursor = Cursor(directory / "published.json")
-        for publication in unpublished(cursor, lineage, Bank(paths.bank), Silent(), paths.scratch):
+        for publication in unpublished(cursor, lineage, Bank(paths.bank), Silent(), paths):
             start = perf_counter()
             tracker.publish(publication)
             yield perf_counter() - start

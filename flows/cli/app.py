@@ -46,7 +46,7 @@ from coevo.flows.cli.studies import ablate
 from coevo.flows.console import output
 from coevo.flows.console.home import ensure_home
 from coevo.flows.console.interrupt import heeded
-from coevo.flows.console.options import WorkspaceOption, standing_in
+from coevo.flows.console.options import WorkspaceOption, completing, standing_in
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.extras import missing_extra
 from coevo.utilities.part_registry import part_fault
@@ -103,16 +103,23 @@ def _program() -> TyperGroup:
     """All commands with their options, which Typer derives from the functions in 50 ms."""
     program = get_command(app)
     assert isinstance(program, TyperGroup)
-    _unwrap(program)
+    _finish(program)
     return program
 
 
-def _unwrap(group: TyperGroup) -> None:
-    """Join the lines of each paragraph of help, which Typer would keep as they are wrapped in the source."""
+def _finish(group: TyperGroup) -> None:
+    """Join the lines of each paragraph of help, which Typer would keep as they are wrapped in the source.
+
+    Arguments that name a run, a recipe or an environment are completed by the shell with those that there are.
+    """
     for command in group.commands.values():
         command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
+        for each in command.params:
+            words = completing(each.metavar or str(each.name))
+            if words is not None and each.param_type_name == "argument":
+                each.shell_complete = words  # type: ignore[assignment, method-assign]
         if isinstance(command, TyperGroup):
-            _unwrap(command)
+            _finish(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

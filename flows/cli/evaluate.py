@@ -32,7 +32,12 @@ class EvaluationOptions:
             "target's."
         ),
     ] = None
-    panel: Annotated[str | None, typer.Option(help="Panel to play; by default the first of the settings.")] = None
+    panel: Annotated[
+        str | None,
+        typer.Option(
+            help="Panel to play; by default the first of the settings. training: tasks the revision was trained on."
+        ),
+    ] = None
     tasks: Annotated[int | None, typer.Option(min=1, help="Tasks of the panel; by default as in the settings.")] = None
     bank: Annotated[
         list[str] | None,
@@ -85,10 +90,10 @@ def evaluate(
 ) -> None:
     """Evaluate a run, a model in a directory, or a served agent on a held-out panel.
 
-    The bank is read-only, and a run does not change. Shows success over all tasks and per type of task, and the
-    Vendi score of successes and failures: the effective number of different trajectories. With --discovery K, also
-    shows the share of tasks that are solved within 1 to K attempts; a lesson written between attempts enters without
-    a replay, serves its own task only and is discarded.
+    The bank is read-only, and a run does not change; `coevo watch` shows its episodes. Shows success over all tasks and
+    per type of task, and the Vendi score of successes and failures: the effective number of different trajectories.
+    With --discovery K, also shows the share of tasks that are solved within 1 to K attempts; a lesson written between
+    attempts enters without a replay, serves its own task only and is discarded.
 
     With several samples or banks, a file of results, another environment, a directory or a URL it shows avg@K and
     pass@K with intervals over tasks, and paired differences between the banks, instead.
@@ -115,7 +120,7 @@ def _evaluated(run: str, options: EvaluationOptions, bank: str, workspace: Works
     """Play one episode per task of a run's panel."""
     from coevo.flows.evaluation.panel_evaluation import EvaluationRequest
 
-    request = EvaluationRequest(options.panel, options.tasks, bank, options.discovery)
+    request = EvaluationRequest(options.panel, options.tasks, bank, options.discovery, keeps=True)
     result = _played(run, request, workspace)
     lost = any(episode.lost for episode in result.episodes)
     row = {"run": run, "panel": result.panel.name, "bank": request.bank, **_figures(result, lost)}

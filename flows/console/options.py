@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
+from typer.core import CompletionItem  # type: ignore[attr-defined]
 
 from coevo.flows.console.home import ensure_home
 from coevo.lineage.revision.sparse import OPTIMIZER
@@ -141,6 +143,39 @@ def standing_in(directory: Path) -> Iterator[None]:
             del os.environ[VARIABLE]
         else:
             os.environ[VARIABLE] = earlier
+
+
+def completing(named: str) -> Callable[[typer.Context, str], list[CompletionItem]] | None:
+    """Function that completes an argument with the names that there are; None for one that names no such thing.
+
+    Args:
+        named: how the help names the argument: ``RUN`` and what begins with it stands for a run.
+    """
+    (word, *_) = re.split(r"\W+", named.lstrip("[").lower())
+    if word in ("run", "runs"):
+        return _offering(lambda context: [each.name for each in _workspace_given(context).runs()])
+    kind = {"recipe": "recipes", "env": "envs", "study": "studies", "method": "methods"}.get(word)
+    return None if kind is None else _offering(lambda _: _shipped(kind))
+
+
+def _shipped(kind: str) -> list[str]:
+    from coevo.configs.load.load import names  # it reads settings, which no other completion needs
+
+    return names(kind)
+
+
+def _offering(words: Callable[[typer.Context], list[str]]) -> Callable[[typer.Context, str], list[CompletionItem]]:
+    return lambda context, begun: [CompletionItem(each) for each in words(context) if each.startswith(begun)]
+
+
+def _workspace_given(context: typer.Context) -> Workspace:
+    """Workspace of a command line that is still being typed; what stands behind the command counts before."""
+    for each in (context, context.find_root()):
+        for name in ("workspace", "directory"):
+            source = each.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":
+                return Workspace(each.params[name])
+    return Workspace(Path(os.environ.get(VARIABLE) or "workspace"))
 
 
 def as_typed(overrides: Mapping[str, object] | None) -> list[str]:

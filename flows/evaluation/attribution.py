@@ -110,8 +110,8 @@ def entry_effect(reference: str, entry: str, request: EvaluationRequest, workspa
     with reading(reference, workspace) as opened:
         name, tested = opened.name, _active(opened, entry)
     panel, tasks = request.panel, request.tasks
-    ours = evaluate_revision(name, EvaluationRequest(panel, tasks), workspace)
-    theirs = evaluate_revision(name, EvaluationRequest(panel, tasks, without=(tested.id,)), workspace)
+    ours = evaluate_revision(name, EvaluationRequest(panel, tasks, keeps=True), workspace)
+    theirs = evaluate_revision(name, EvaluationRequest(panel, tasks, without=(tested.id,), keeps=True), workspace)
     pairs = _pairs(ours, theirs)
     read = [(one, other) for one, other in pairs if any(tested.id in turn.retrieved for turn in one.turns)]
     return EntryEffect(

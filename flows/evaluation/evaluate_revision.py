@@ -12,6 +12,7 @@ from coevo.envs.base import Environment
 from coevo.envs.registry import make
 from coevo.flows.evaluation.panel_evaluation import BANKS, Evaluation, EvaluationRequest, check_panel
 from coevo.flows.history.revision_reference import Reading, reading
+from coevo.flows.history.stored_episodes import TRAINING, keep_played, stored_episodes
 from coevo.flows.servers.ray_cluster import use_cluster
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
@@ -74,8 +75,7 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         env = stack.enter_context(closing(_environment(run, config, workspace)))
         iteration = run.manifest.iteration if request.iteration is None else request.iteration
         world, name = env.at(iteration), request.panel or config.evaluation.panels[0]
-        check_panel(env, name)
-        panel = world.panel(name, request.tasks or config.evaluation.tasks)
+        panel = _panel(run, world, name, request.tasks or config.evaluation.tasks)
         with in_stage("reads the bank"):
             own = run.bank() if run.config.bank is not None or request.bank == "random" else None
             about = ShownTo(run.config, run.manifest.iteration, request.without)
@@ -87,6 +87,8 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         stack.enter_context(in_stage(f"r{run.manifest.revision} evaluate"))
         episodes = play_panel(worker, panel, seen, config.seed, run.manifest.revision)
         vendi = diversity(episodes, config.evaluation.encoder)
+        if request.keeps:
+            keep_played(run, panel.name, request.side, episodes)
         if not request.discovery:
             return Evaluation(panel, episodes, {}, vendi)
         start = bank_of(run if request.bank == "own" else other, config)
@@ -96,6 +98,15 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         learner = learner_at(run, start, worker, stack.enter_context(opened), scratch)
         shares, _ = discover(learner, panel, seen, episodes, request.discovery)
         return Evaluation(panel, episodes, shares, vendi)
+
+
+def _panel(run: Reading, env: Environment[Any], name: str, tasks: int) -> Panel:
+    """A panel of the environment, or the tasks of the revision's training episodes."""
+    if name != TRAINING:
+        check_panel(env, name)
+        return env.panel(name, tasks)
+    played = {each.task.id: each.task for each, *_ in stored_episodes(run, training=True)}
+    return Panel(TRAINING, str(run.manifest.revision), tuple(played.values())[:tasks])
 
 
 def _environment(run: Reading, config: RunConfig, workspace: Workspace) -> Environment[Any]:
@@ -181,7 +192,8 @@ def experience_of(
         index = index.over((each for each in own.active() if each.id not in about.without), own.stats())
     if index is not None and not is_shown(retrieval, about.iteration, len(index.library)):
         index = None
-    return recall(panel_index(env, panel.name, index, settings), key(config.seed, "evaluate"))
+    searched = index if panel.name == TRAINING else panel_index(env, panel.name, index, settings)
+    return recall(searched, key(config.seed, "evaluate"))
 
 
 def bank_of(owner: Reading | None, config: RunConfig) -> BankState:

@@ -18,13 +18,15 @@ class EvaluationRequest:
     """Evaluation to carry out.
 
     Attributes:
-        panel: name of the panel; by default the first of the run's evaluations.
+        panel: name of the panel; by default the first of the run's evaluations. ``training`` has the tasks of the
+            revision's training episodes.
         tasks: number of its tasks; by default as in the run's own evaluations.
         bank: ``own``, ``none`` (measures what the policy has internalised), ``random`` (entries of the own bank, drawn
             independently of the task), or the bank of another ``RUN[@N]`` (measures transfer).
         discovery: attempts per task (k of Discovery@k); 0 for one attempt without writing.
         without: ids of entries of the own bank that are left out.
         iteration: iteration whose world is played, where it drifts; None for the revision's own.
+        keeps: True to keep the episodes for the pages of ``coevo watch``.
     """
 
     panel: str | None = None
@@ -33,6 +35,12 @@ class EvaluationRequest:
     discovery: int = 0
     without: tuple[str, ...] = ()
     iteration: int | None = None
+    keeps: bool = False
+
+    @property
+    def side(self) -> str:
+        """Bank that is played, in words."""
+        return f"without lesson {', '.join(self.without)}" if self.without else f"bank {self.bank}"
 
 
 @dataclass(frozen=True)

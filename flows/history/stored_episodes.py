@@ -1,13 +1,18 @@
 """Episodes of a revision: those of its held-out panels or of its training, as rows, chosen by outcome and lesson."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from coevo.flows.history.history import trail
 from coevo.flows.history.revision_reference import Reading, find_entry
-from coevo.records.failure_reasons import FailureReason, failure_reason
+from coevo.lineage.workspace import RunPaths
+from coevo.records.failure_reasons import FailureReason, LessonUse, failure_reason
 from coevo.utilities.errors import CoevoError, unknown
 
 if TYPE_CHECKING:
@@ -20,6 +25,8 @@ REASONS = [str(reason) for reason in FailureReason]
 TRAINING = "training"
 """Panel of episodes that policy and bank learn from."""
 PARQUET = "episodes.parquet"
+MAX_PLAYED = 32
+"""Most evaluations of a run whose episodes are kept."""
 MAX_SAID_CHARS = 200
 """Most characters of another library's message."""
 
@@ -94,11 +101,67 @@ def stored_episodes(
             f"{opened.name}: its artifact {artifact!r} is no table of episodes ({said}): check it with `coevo fsck`"
         ) from error
     if training:
-        yield from ((each, TRAINING, failure_reason(each) or "", "") for each in episodes)
+        from coevo.tasks.publish.turn_figures import read_lesson_uses
+
+        uses = {revision: read_lesson_uses(opened.paths, revision) for revision in {each.revision for each in episodes}}
+        for each in episodes:
+            reason = failure_reason(each)
+            use = uses[each.revision].get(each.id, LessonUse.UNKNOWN)
+            yield each, TRAINING, reason or "", use if reason else ""
     else:
         yield from (
             (each, row["panel"], row["reason"], row["lessons"]) for each, row in zip(episodes, held, strict=True)
         )
+
+
+def keep_played(opened: Reading, panel: str, side: str, episodes: Sequence["Episode"]) -> None:
+    """Keep episodes that an evaluation played beside the run, for pages that show a task with and without the bank.
+
+    They replace those of an equal evaluation. The folder may be deleted at any time; the latest evaluations stay.
+
+    Args:
+        opened: the revision that played.
+        panel: name of the panel.
+        side: bank that it was played with, in words.
+        episodes: of the panel.
+    """
+    from coevo.tasks.pending_revision import HeldOutEpisode
+    from coevo.tasks.revision_artifacts import write_held_out
+
+    told = f"{panel}, {side}"
+    folder = _played_folder(opened.paths)
+    name = f"r{opened.manifest.revision}-{sha256(told.encode()).hexdigest()[:12]}"
+    kept = [HeldOutEpisode(told, each, failure_reason(each) or "", "") for each in episodes]
+    with suppress(OSError):  # the figures of the evaluation do not depend on it
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder) as fresh:
+            write_held_out(kept, Path(fresh) / name)
+            rmtree(folder / name, ignore_errors=True)
+            (Path(fresh) / name).rename(folder / name)
+        for old in sorted(folder.glob("r*"), key=lambda path: path.stat().st_mtime_ns)[:-MAX_PLAYED]:
+            rmtree(old, ignore_errors=True)
+
+
+def played_again(paths: RunPaths, revision: int, task: str) -> list[tuple["Episode", str, str]]:
+    """Episodes of a task that evaluations of a revision played, each with panel and bank, and reason of its failure."""
+    from pyarrow import ArrowException, parquet
+
+    from coevo.records.arrow import table_to_episodes
+
+    found = list[tuple["Episode", str, str]]()
+    with suppress(ArrowException, CoevoError, KeyError, ValueError, TypeError, RecursionError, OSError):
+        for file in sorted(_played_folder(paths).glob(f"r{revision}-*/{PARQUET}")):
+            table = parquet.read_table(file, filters=[("task_id", "=", task)])
+            told = table.select(["panel", "reason"]).to_pylist()
+            found += [
+                (each, row["panel"], row["reason"]) for each, row in zip(table_to_episodes(table), told, strict=True)
+            ]
+    return found
+
+
+def _played_folder(paths: RunPaths) -> Path:
+    """Folder beside the run; one of the same name that was made later has another."""
+    return paths.workspace.root / "watch" / "played" / f"{paths.name}-{paths.moment}"
 
 
 def reasons_of(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

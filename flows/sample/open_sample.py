@@ -75,7 +75,7 @@ def show(run: str, workspace: str) -> None:
     ):
         assert artifacts is not None
         # Silent: of its held-out episodes, the sample has those of the last revision alone.
-        for made in unpublished(cursor, lineage, bank, Silent(), paths.scratch):
+        for made in unpublished(cursor, lineage, bank, Silent(), paths):
             tracker.publish(made)
             said = [each for each in judged if each.verdict.revision == made.revision]
             artifacts.submit(replace(made, judged=said))

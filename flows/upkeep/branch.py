@@ -26,6 +26,7 @@ from coevo.lineage.trust import Trust, extend_path
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.table_retention import KeptVersions, copy
+from coevo.tasks.publish.turn_figures import copy_turn_figures
 from coevo.tasks.revision_artifacts import EPISODES, HELD_OUT
 from coevo.tasks.run.run_writer_model import check_endpoints, writer_model_config
 from coevo.utilities.errors import CoevoError
@@ -60,6 +61,7 @@ def branch(
         source.lineage.history.require(source.manifest.revision)
         copy(source.paths.bank, fresh.bank, tables(source))
         lineage.branch(source.lineage, source.manifest.revision, without)
+        copy_turn_figures(source.paths, fresh, source.manifest.revision)
         made = lineage.diverge(state(source.manifest, config), observed(source, name, Bank(fresh.bank)))
         workspace.trust.begin(name, own(source, config, workspace.trust))
     return made, config

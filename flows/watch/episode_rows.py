@@ -11,7 +11,7 @@ from pyarrow import parquet
 from coevo.flows.history.stored_episodes import PARQUET, TRAINING
 from coevo.flows.report.lives import shown_in
 from coevo.records.episode import Completion, Episode, Turn
-from coevo.records.failure_reasons import failure_reason
+from coevo.records.failure_reasons import LessonUse, failure_reason
 from coevo.records.task import Task
 
 HELD_OUT = "held_out"
@@ -39,12 +39,13 @@ class EpisodeBatch:
     uses: Sequence[tuple[int, str]]
 
 
-def episode_batch(files: Mapping[str, Path], artifact: str) -> EpisodeBatch:
+def episode_batch(files: Mapping[str, Path], artifact: str, uses: Mapping[str, str]) -> EpisodeBatch:
     """Read the episodes of an artifact.
 
     Args:
         files: of the artifact.
         artifact: one of ``ARTIFACTS``.
+        uses: part of the lessons in failures of training, by episode.
 
     Raises:
         KeyError, OSError, pyarrow.ArrowException: the table is not as coevo writes it.
@@ -56,15 +57,16 @@ def episode_batch(files: Mapping[str, Path], artifact: str) -> EpisodeBatch:
         return EpisodeBatch((), ())
     turns = table["turns"].combine_chunks()
     episodes, names, ids = shown_in(turns)
-    uses = [(int(episode), ids[name]) for episode, name in zip(episodes, names, strict=True)]
+    read = [(int(episode), ids[name]) for episode, name in zip(episodes, names, strict=True)]
     valid = pa.ListArray.from_arrays(turns.offsets, turns.flatten().field("valid")).to_pylist()
     rows = table.drop_columns(["turns"]).to_pylist()
-    return EpisodeBatch([_row(row, each, artifact) for row, each in zip(rows, valid, strict=True)], uses)
+    return EpisodeBatch([_row(row, each, artifact, uses) for row, each in zip(rows, valid, strict=True)], read)
 
 
-def _row(row: dict[str, Any], valid: Sequence[bool], artifact: str) -> tuple[Any, ...]:
+def _row(row: dict[str, Any], valid: Sequence[bool], artifact: str, uses: Mapping[str, str]) -> tuple[Any, ...]:
     held = artifact == HELD_OUT
     reason = row["reason"] if held else _reason(row, valid)
+    use = str(uses.get(row["id"], LessonUse.UNKNOWN)) if reason else ""
     return (
         row["id"],
         row["panel"] if held else TRAINING,
@@ -72,7 +74,7 @@ def _row(row: dict[str, Any], valid: Sequence[bool], artifact: str) -> tuple[Any
         row["success"],
         row["reward"],
         reason,
-        row["lessons"] if held else "",
+        row["lessons"] if held else use,
         len(valid),
         bool(row.get("lost")),
     )

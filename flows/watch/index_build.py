@@ -28,9 +28,10 @@ from coevo.lineage.workspace import RunPaths
 from coevo.memory.bank.bank import StoredBank
 from coevo.records.entry import Entry
 from coevo.tasks.cost import wall_seconds
+from coevo.tasks.publish.turn_figures import read_lesson_uses
 from coevo.utilities.errors import CoevoError
 
-VERSION = "1"
+VERSION = "2"
 """Version of the tables."""
 FOLDER = "watch"
 """Folder of the workspace for the indexes."""
@@ -217,7 +218,8 @@ class RunIndex:
         if manifest.revision not in kept:
             return None
         try:
-            batch = episode_batch(lineage.artifacts.files(manifest, artifact), artifact)
+            uses = {} if artifact == HELD_OUT else read_lesson_uses(self._paths, manifest.revision)
+            batch = episode_batch(lineage.artifacts.files(manifest, artifact), artifact, uses)
         except UNREADABLE as error:
             fault = " ".join(str(error).split())[:MAX_FAULT_CHARS]
             database.execute("INSERT OR REPLACE INTO faults VALUES (?, ?, ?)", (manifest.revision, artifact, fault))

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from coevo.flows.history.stored_episodes import REASONS, TRAINING, reasons_of, turn_rows
+from coevo.flows.history.stored_episodes import REASONS, TRAINING, played_again, reasons_of, turn_rows
 from coevo.flows.history.success import held_out_success, training_success
 from coevo.flows.history.verdicts import credit_row, ruling_row, verdict_row
 from coevo.flows.watch.index_build import SERIES, UNREADABLE
@@ -257,7 +257,8 @@ def group(run: WatchedRun, reader: IndexReader, query: PageQuery, task: str) -> 
     rows = [
         row for panel in reader.episodes.panels() for row in reader.episodes.chosen(panel, {}) if row["task"] == task
     ]
-    if not rows:
+    again = played_again(run.paths, reader.revision, task)
+    if not (rows or again):
         raise CoevoError(f"task {task!r} was not played in {run.name}@{reader.revision}")
     manifest, stored = reader.manifest(), dict[str, tuple["Episode", str, str, str]]()
     for training in (True, False):
@@ -265,12 +266,28 @@ def group(run: WatchedRun, reader: IndexReader, query: PageQuery, task: str) -> 
         if ids:
             stored |= run.episodes(manifest, training, ids)
     shown = [(row, turn_rows(stored[row["id"]][0])) for row in rows]
+    shown += [(_played_row(*each), turn_rows(each[0])) for each in again]
     read = [any(turn["lessons"] for turn in turns) for _, turns in shown]
     sides = [
         (title, [each for each, reads in zip(shown, read, strict=True) if reads == which])
         for title, which in (("with lessons in the prompt", True), ("without", False))
     ]
-    return {"sides": [(title, side, _share(side)) for title, side in sides if side], "task": rows[0]}
+    return {
+        "sides": [(title, side, _share(side)) for title, side in sides if side],
+        "task": shown[0][0],
+        "panel": rows[0]["panel"] if rows else TRAINING,
+        "read": read[0],
+    }
+
+
+def _played_row(episode: "Episode", panel: str, reason: str) -> IndexRow:
+    """Row of an episode that an evaluation played, which has no page of its own."""
+    task = episode.task
+    return {
+        "panel": panel, "number": None, "replica": episode.replica, "success": episode.success,
+        "reward": episode.reward, "reason": reason, "task": task.id, "instruction": task.instruction,
+        "kind": task.kind, "scope": task.scope,
+    }  # fmt: skip
 
 
 def _share(side: Sequence[tuple[IndexRow, Sequence[IndexRow]]]) -> str:

@@ -18,6 +18,8 @@ from time import perf_counter
 
 from coevo.configs.bank.admission_config import WithinGroupAdmissionConfig
 from coevo.configs.bank.retrieval_config import AnyRetrievalConfig
+from coevo.envs.base import Environment
+from coevo.envs.failures import attempted, sound
 from coevo.memory.retrieval.index import Hit
 from coevo.memory.trials import OnTrial, revisited
 from coevo.records.draws import extend
@@ -27,6 +29,7 @@ from coevo.records.metric_names import CUT
 from coevo.records.task import Task
 from coevo.tasks.iteration.paired_replay import in_force
 from coevo.tasks.pending_revision import PlayedBatch, Position
+from coevo.tasks.play.lesson_use import with_lesson_use
 from coevo.tasks.play.play import Attempt
 from coevo.tasks.play.retrieve import (
     NOTHING,
@@ -88,8 +91,14 @@ def measured(session: Session, episodes: list[Episode], seen: Experience) -> Pla
     if bank is not None:
         group, size = session.config.rollout.group_size, session.parts.worker.context.size
         metrics |= retrieval_metrics(bank.retrieval, seen, episodes, group, size)
-    scored = with_lesson_scores(episodes, seen)
+    needed = partial(_needed, session.parts.env)
+    used = with_lesson_use(episodes, seen, needed, session.parts.writing is not None, bool(session.bank.entries))
+    scored = with_lesson_scores(used, seen)
     return PlayedBatch(scored, metrics | _cut_observations(session, episodes), rates)
+
+
+def _needed(env: Environment[object], task: Task) -> Sequence[str] | None:
+    return sound(attempted(partial(env.needed, task)))
 
 
 def _cut_observations(session: Session, episodes: Sequence[Episode]) -> dict[str, float]:

@@ -31,6 +31,8 @@ def nothing(observation: str) -> tuple[Entry, ...]:
     return ()
 
 
+PROGRESS = "{turns} turns played, slowest {slowest:.1f} s"
+"""Report on the turns of a batch; the slowest one is that of the slowest rollout worker so far."""
 OVERLONG = "overlong"
 """Kind of the reason that ends an episode whose next prompt is too long."""
 
@@ -145,9 +147,12 @@ class Running:
         completion: Completion,
         answer: Answer,
         step: Step[object] | EpisodeFailure,
-        seconds: float | None = None,
+        seconds: tuple[float | None, float | None] = (None, None),
     ) -> None:
-        """Append a turn: its prompt, the policy's answer, and the environment's step; a failed step adds no turn."""
+        """Append a turn: its prompt, the policy's answer, and the environment's step; a failed step adds no turn.
+
+        ``seconds`` are those of the policy's answer, and of the whole turn.
+        """
         if isinstance(step, EpisodeFailure):
             self.lost = f"{step} (turn {len(self.turns)}, action {one_line(answer.action)!r:.80})"
             return
@@ -163,7 +168,8 @@ class Running:
             version=self.attempt.version,
             fault=answer.fault,
             scores=step.scores,
-            seconds=seconds,
+            drawing=seconds[0],
+            seconds=seconds[1],
         )
         self.turns.append(turn)
         self.state, self.observation, self.last = step.state, step.observation, step
@@ -216,7 +222,8 @@ class Playing(ABC):
 
     def play(self, attempts: Sequence[Attempt]) -> list[Episode]:
         """Play every attempt to its end, or to ``max_turns``; return episodes in the order of the attempts."""
-        counted = counting(f"{{over}} of {len(attempts)} episodes are over, {{turns}} turns played")
+        counted = counting(f"{{over}} of {len(attempts)} episodes are over, {{waiting}} wait, {PROGRESS}")
+        counted(waiting=len(attempts))
         return self.paced(partial(self._to_the_end, counted), attempts)
 
     def play_each(self, attempts: Iterable[Attempt], width: int, ended: Callable[[Episode], None]) -> None:
@@ -261,14 +268,17 @@ class Playing(ABC):
         return each_alone(loop, items) if self.alone else in_step(loop, items)
 
     def _to_the_end(self, counted: Callable[..., None], attempts: Sequence[Attempt], halted: Event) -> list[Episode]:
+        counted(waiting=-len(attempts))
         everyone = self.begin(attempts)
         running = self.left(everyone)
         counted(over=len(everyone) - len(running))
         try:
             while running and not halted.is_set():
+                began = perf_counter()
                 self.play_turn(running)
                 played, running = running, self.left(running)
-                counted(over=len(played) - len(running), turns=len(played))
+                spent = perf_counter() - began
+                counted(over=len(played) - len(running), turns=len(played), slowest=spent)
         finally:
             self.release(running)
         return [live.part() for live in everyone]
@@ -346,9 +356,10 @@ class RolloutWorker(Playing):
                 for live, prompt in zip(running, prompts, strict=True)
             ]
         )
+        drawing = perf_counter() - began
         answers = list(map(self.context.read, completions, moments))
         steps = self.step(running, [answer.action for answer in answers])
-        spent = perf_counter() - began
+        spent = drawing, perf_counter() - began
         for live, prompt, completion, answer, step in zip(running, prompts, completions, answers, steps, strict=True):
             live.advance(prompt, completion, answer, step, spent)
 

@@ -25,6 +25,7 @@ from coevo.tasks.publish.mlflow.tracker import Tracker
 from coevo.tasks.publish.mlflow.tracking_store import TrackingError, tracking_store
 from coevo.tasks.publish.publisher import Publisher
 from coevo.tasks.publish.reporter import Reporter
+from coevo.tasks.publish.turn_figures import with_turn_figures
 from coevo.tasks.revision_artifacts import episodes_of, held_out_of
 from coevo.utilities.errors import CoevoError
 
@@ -43,7 +44,7 @@ def open_publisher(
 
     with publishing(tracker, Cursor(paths.published), reporter, end) as publisher:
         publisher.announce(lambda: tracker.begin(config, RunStatus("running", stage)))
-        for publication in unpublished(Cursor(paths.published), lineage, bank, reporter, paths.scratch):
+        for publication in unpublished(Cursor(paths.published), lineage, bank, reporter, paths):
             publisher.submit(publication)
         yield publisher
 
@@ -55,7 +56,7 @@ def publish_now(paths: RunPaths, bank: Bank, lineage: Lineage, experiment: str, 
         CoevoError: MLflow cannot be reached or refuses, or the cursor is wrong; published revisions are not repeated.
     """
     tracker, cursor = tracker_of(paths.workspace.root, paths, experiment), Cursor(paths.published)
-    for publication in unpublished(cursor, lineage, bank, reporter, paths.scratch):
+    for publication in unpublished(cursor, lineage, bank, reporter, paths):
         tracker.publish(publication)
         cursor.advance(publication.revision)
     if cursor.is_open():
@@ -80,7 +81,7 @@ def tracker_of(root: Path, paths: RunPaths, experiment: str) -> Tracker:
 
 
 def unpublished(
-    cursor: Cursor, lineage: Lineage, bank: Bank, reporter: Reporter, scratch: Path
+    cursor: Cursor, lineage: Lineage, bank: Bank, reporter: Reporter, paths: RunPaths
 ) -> Iterator[Publication]:
     """Revisions that an earlier process committed and could not publish.
 
@@ -96,11 +97,13 @@ def unpublished(
         commit = lineage.history.commit_hash(manifest.revision)
         publication = Publication(manifest, commit, entries, before)
         if held and publication.evaluated and "episodes" in manifest.artifacts:
-            played = episodes_at(lineage, manifest.revision, reporter, scratch)
-            publication = replace(publication, episodes=played)
+            played = episodes_at(lineage, manifest.revision, reporter, paths.scratch)
+            publication = replace(publication, episodes=with_turn_figures(paths, manifest.revision, played))
         if held and manifest.state["outcomes"] and "held_out" in manifest.artifacts:
-            evaluated = held_out_at(lineage, manifest.revision, reporter, scratch)
-            publication = replace(publication, held_out=evaluated)
+            evaluated = held_out_at(lineage, manifest.revision, reporter, paths.scratch)
+            measured = with_turn_figures(paths, manifest.revision, [each.episode for each in evaluated])
+            pairs = zip(evaluated, measured, strict=True)
+            publication = replace(publication, held_out=[replace(each, episode=played) for each, played in pairs])
         yield publication
         before = entries
 

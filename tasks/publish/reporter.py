@@ -7,7 +7,7 @@ that holds the run's lock.
 
 import json
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -86,17 +86,21 @@ def in_stage(name: str) -> Iterator[None]:
 
 
 def counting(text: str) -> Callable[..., None]:
-    """Function that adds to counts by name and reports them with the current stage.
+    """Function that adds to counts by name and reports them with the current stage; of seconds it keeps the most.
 
     Args:
-        text: format with the names of counts, such as ``{over} of 128 episodes``.
+        text: format with the names of counts and seconds, such as ``{over} of 128 episodes, slowest {slowest:.1f} s``.
     """
-    to, name, done, adding = reporter(), _stage.get(), Counter[str](), Lock()
+    to, name, done, most, adding = reporter(), _stage.get(), Counter[str](), dict[str, float](), Lock()
 
-    def add(**more: int) -> None:
+    def add(**more: float) -> None:
         with adding:
-            done.update(more)
-            to.note(f"{name}: {text.format_map(done)}")
+            for key, value in more.items():
+                if isinstance(value, int):
+                    done[key] += value
+                else:
+                    most[key] = max(value, most.get(key, 0.0))
+            to.note(f"{name}: {text.format_map(defaultdict[str, float](int, {**done, **most}))}")
 
     return add if name else lambda **_: None
 

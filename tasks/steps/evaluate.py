@@ -10,8 +10,7 @@ followed. A lesson fits if its text holds every word of a note that the task nee
 """
 
 import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
 
@@ -23,9 +22,8 @@ from coevo.memory.retrieval.index import Index
 from coevo.memory.vendi_score import diversity
 from coevo.records.demonstration import Answer, Moment, Note
 from coevo.records.draws import Key, extend, key
-from coevo.records.entry import Entry
 from coevo.records.episode import Episode, stored_bytes
-from coevo.records.failure_reasons import FailureReason, LessonUse, failure_reason
+from coevo.records.failure_reasons import failure_reason
 from coevo.records.intervals import paired
 from coevo.records.task import Panel, Task
 from coevo.tasks.gates.environment_data import check_panel
@@ -35,6 +33,7 @@ from coevo.tasks.iteration.retrieval_quality import retrieval_quality
 from coevo.tasks.pending_revision import HeldOutEpisode, PanelOutcomes, Result, cost, under
 from coevo.tasks.play.discovery_at_k import DiscoveryAgent, discover
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics, outcome_metrics, report_losses
+from coevo.tasks.play.lesson_use import lesson_use
 from coevo.tasks.play.retrieve import NOTHING, Best, Experience, at_random, recall, with_lesson_scores
 from coevo.tasks.play.turns import turn_by_turn
 from coevo.tasks.session import Session
@@ -241,48 +240,3 @@ def gate_panels(session: Session) -> None:
     """Hold back a held-out panel that is due and is not what it should be."""
     for name in session.due.panels():
         check_panel(panel_of(session, name), session.stores.paths.quarantine)
-
-
-_WORD = re.compile(r"\w+")
-
-
-def lesson_use(
-    episode: Episode, needed: Sequence[str] | None, index: Index | None, seen: Experience, reworded: bool
-) -> LessonUse:
-    """Part of the lessons in a failed episode.
-
-    Args:
-        episode: the failed episode.
-        needed: notes that its task needs; None if the environment cannot tell.
-        index: index that was searched; None if the policy had no bank.
-        seen: retrieval of the episode, whose answers are repeated.
-        reworded: True if a model writes the lessons, in words of its own.
-    """
-    if failure_reason(episode) is FailureReason.ENVIRONMENT:
-        return LessonUse.UNKNOWN
-    entries = [] if index is None else index.library.entries
-    if not entries:
-        return LessonUse.NONE_FITS
-    if not needed:
-        return LessonUse.UNKNOWN
-    assert index is not None
-    pool = [each for each in entries if not index.config.scoped or each.scope in ("", index.key(episode.task))]
-    if not _hold(pool, needed):
-        return LessonUse.UNKNOWN if reworded and pool else LessonUse.NONE_FITS
-    found = [*seen.of_task(episode.task)]
-    found += [entry for turn in episode.turns for entry in seen.of_step(episode.task, turn.observation)]
-    if not _hold(found, needed):
-        return LessonUse.NOT_RETRIEVED
-    read = {identifier for turn in episode.turns for identifier in turn.retrieved}
-    shown = [entry for entry in found if entry.id in read]
-    return LessonUse.NOT_FOLLOWED if _hold(shown, needed) else LessonUse.LEFT_OUT
-
-
-def _hold(entries: Iterable[Entry], needed: Sequence[str]) -> bool:
-    """True if each needed note is in an entry."""
-    texts = [_words(entry.strategy) for entry in entries]
-    return all(any(_words(note) <= text for text in texts) for note in needed)
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.casefold()))

@@ -7,9 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 from support.guide_files import DOCS
 from support.packages import untrained
-from support.small_run import MUG, build
+from support.small_run import MUG, TASK, build
 
 from coevo.flows.cli.app import main
+from coevo.flows.history.stored_episodes import played_again
+from coevo.lineage.workspace import Workspace
 from coevo.records.failure_reasons import FailureReason, LessonUse
 
 PAGE = (DOCS / "episodes.md").read_text(encoding="utf-8")
@@ -29,6 +31,9 @@ def test_the_commands_and_the_python_of_the_page_work(folder, capsys):
             main(shlex.split(line.replace("3a74c8", MUG.id[:6])))
         assert stopped.value.code == 0, line
     assert pq.read_table(folder / "failed.parquet").num_rows == 0  # the last revision solves all four
+    found = played_again(Workspace(folder / "workspace").existing("household"), 3, TASK.id)
+    banks = {panel.partition(", ")[2] for _, panel, _ in found if panel.startswith("training")}
+    assert banks == {"bank own", "bank none"}
     capsys.readouterr()
     (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     exec(compile(code.replace('"household"', '"household@2"'), "page", "exec"), {})

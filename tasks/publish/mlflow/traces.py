@@ -2,15 +2,14 @@
 
 Held-out episodes have their panel as the tag ``coevo.evaluation_set``, others ``training``. Each trace is assessed by
 ``success``, and by ``reason`` where it failed. Ids derive from the episode, so a trace published again is the same one.
-Turns are played in batches, and what is published again has no seconds of a turn: spans have an order, a nanosecond
-apart, and no duration. The seconds of the whole batch, which are measured, are a tag.
+Spans follow each other from the time of the commit on. ``generate`` and ``step`` last as long as was measured, which
+turns of one batch share; where nothing was, they have no duration. The seconds of the whole batch are a tag.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 from coevo.models.policy.decoder import Decode
@@ -56,7 +55,7 @@ def outcome(each: HeldOutEpisode) -> str:
 def traced(publication: Publication) -> list[HeldOutEpisode]:
     """Episodes of a revision that are shown, training episodes as the evaluation set ``TRAINING``."""
     training = (
-        HeldOutEpisode(TRAINING, episode, failure_reason(episode) or "", "") for episode in publication.episodes
+        HeldOutEpisode(TRAINING, each, failure_reason(each) or "", each.lesson_use) for each in publication.episodes
     )
     return [*sample(training), *sample(publication.held_out)]
 
@@ -87,14 +86,26 @@ def spans_of(
         timestamp: time of the commit, in ms since 1970.
         decode: text of a prompt's token ids.
     """
-    order, episode = count(timestamp * 1_000_000), each.episode
+    at, episode = timestamp * 1_000_000, each.episode
     asked = {"task": episode.task.instruction, "scope": episode.task.scope}
     ended = {"outcome": outcome(each), "reward": episode.reward, "shaped reward": episode.shaped}
-    yield _values(trace, _SpanPart("episode", "AGENT", asked, ended, each.reason), None, next(order))
+    lasts = sum(nanoseconds(episode.turns))
+    root = _SpanPart("episode", "AGENT", asked, ended, each.reason)
+    yield _values(trace, root, None, (at, at + lasts))
     for number, turn in enumerate(episode.turns, 1):
-        for part in _parts(turn, known, decode):
+        for part, spent in zip(_parts(turn, known, decode), (0, *nanoseconds([turn])), strict=True):
             named = replace(part, name=f"{part.name} {number}")
-            yield _values(trace, named, "episode", next(order))
+            yield _values(trace, named, "episode", (at + 1, at + 1 + spent))
+            at += 1 + spent  # a nanosecond keeps spans without a duration in order
+
+
+def nanoseconds(turns: Iterable[Turn]) -> list[int]:
+    """Time of the policy's answer and of what followed, of each turn in order; 0 where it was not measured."""
+    spent = []
+    for turn in turns:
+        drawing, whole = turn.drawing or 0.0, turn.seconds or 0.0
+        spent += [round(drawing * 1e9), round(max(0.0, whole - drawing) * 1e9)]
+    return spent
 
 
 def trace_id(run_id: str, each: HeldOutEpisode) -> str:
@@ -132,7 +143,8 @@ def usage(turns: Sequence[Turn]) -> dict[str, int]:
     return {"input_tokens": given, "output_tokens": drawn, "total_tokens": given + drawn}
 
 
-def _values(trace: str, part: _SpanPart, parent: str | None, when: int) -> dict[str, Any]:
+def _values(trace: str, part: _SpanPart, parent: str | None, when: tuple[int, int]) -> dict[str, Any]:
+    (began, ended) = when
     attributes = {"traceRequestId": trace, "spanType": part.kind, "spanInputs": part.given, "spanOutputs": part.got}
     attributes |= {} if part.tokens is None else {"chat.tokenUsage": part.tokens}
     code = "STATUS_CODE_ERROR" if part.failure else "STATUS_CODE_OK"
@@ -141,8 +153,8 @@ def _values(trace: str, part: _SpanPart, parent: str | None, when: int) -> dict[
         "span_id": _hash(trace + part.name, 16),
         "parent_span_id": parent and _hash(trace + parent, 16),
         "name": part.name,
-        "start_time_unix_nano": when,
-        "end_time_unix_nano": when,  # without an end, MLflow's page shows a negative duration
+        "start_time_unix_nano": began,
+        "end_time_unix_nano": ended,  # without an end, MLflow's page shows a negative duration
         "status": {"code": code, "message": part.failure},
         "attributes": {f"mlflow.{name}": json.dumps(value) for name, value in attributes.items()},
         "events": [],
@@ -163,7 +175,7 @@ def _info(destination: TraceDestination, publication: Publication, each: HeldOut
         trace_id=trace,
         trace_location=TraceLocation.from_experiment_id(destination.experiment),
         request_time=publication.timestamp,
-        execution_duration=None,
+        execution_duration=sum(nanoseconds(episode.turns)) // 1_000_000 or None,
         state=TraceState.ERROR if each.reason else TraceState.OK,
         request_preview=episode.task.instruction,
         response_preview=outcome(each),

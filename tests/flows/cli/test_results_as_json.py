@@ -1,11 +1,10 @@
 """``--json`` of commands that change something: one document with what they made; ``--version`` and completion."""
 
 import json
-import os
-import subprocess
-import sys
+import shlex
 from importlib.metadata import version
 
+import pytest
 from support.small_run import MUG
 from typer.core import TyperGroup
 
@@ -77,9 +76,34 @@ def test_the_version_is_that_of_the_package(coevo):
     assert coevo("--version").out == f"coevo {version('coevo')}\n"
 
 
-def test_a_shell_gets_the_words_that_may_follow():
-    asked = {"_COEVO_COMPLETE": "complete_bash", "COMP_WORDS": "coevo bank re", "COMP_CWORD": "2"}
-    line = [sys.executable, "-P", "-m", "coevo.flows"]
-    told = subprocess.run(line, env={**os.environ, **asked}, capture_output=True, text=True, check=False, timeout=120)
-    assert set(told.stdout.split()) == {"rejects", "retire", "retrieval"}
-    assert told.stderr == ""
+@pytest.fixture
+def completed(monkeypatch, capsys):
+    """Words that a shell offers at the end of a line."""
+
+    def offered(line, workspace):
+        monkeypatch.setenv("COEVO_WORKSPACE", str(workspace))
+        monkeypatch.setenv("_COEVO_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(shlex.split(line)) - (not line.endswith(" "))))
+        with pytest.raises(SystemExit):
+            app.main([])
+        told = capsys.readouterr()
+        assert told.err == ""
+        return set(told.out.split())
+
+    return offered
+
+
+def test_a_shell_gets_the_words_that_may_follow(completed, tmp_path):
+    assert completed("coevo bank re", tmp_path) == {"rejects", "retire", "retrieval"}
+
+
+def test_a_shell_gets_the_names_of_runs_recipes_and_environments(completed, small_workspace, tmp_path):
+    for line in ("coevo log fi", "coevo bank diff first fi", "coevo compare first fi", "coevo fsck f"):
+        assert completed(line, small_workspace) == {"first"}, line
+    assert completed("coevo report ", small_workspace) == {"first", "other", "bankless", "new"}
+    assert completed("coevo log g", small_workspace) == completed("coevo log ", tmp_path) == set()
+    given = f"--workspace {shlex.quote(str(small_workspace))}"
+    assert completed(f"coevo log {given} f", tmp_path) == completed(f"coevo {given} log f", tmp_path) == {"first"}
+    assert "homerules-coevo-rl" in completed("coevo run homerules-co", tmp_path)
+    assert completed("coevo play homer", tmp_path) == {"homerules"}

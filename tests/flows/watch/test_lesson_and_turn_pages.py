@@ -8,6 +8,8 @@ from starlette.testclient import TestClient
 from support import small_run
 from support.watched import TOKEN, DrawnRun, indexed
 
+from coevo.flows.history.revision_reference import reading
+from coevo.flows.history.stored_episodes import EpisodeFilter, episode_rows
 from coevo.flows.watch.watch_app import WatchSite, watch_app
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.change import BankChange
@@ -93,6 +95,20 @@ def test_a_turn_has_the_seconds_and_scores_that_were_recorded(tmp_path):
     assert part(page, "seconds", "dd") == "1.000"
     assert page.count("score 0.710") == page.count("4 tokens, 0.500 s, reward") == 2
     assert page.count("score ") == 2
+
+
+def test_a_failure_of_training_has_the_part_of_the_lessons_that_was_recorded(tmp_path):
+    run = DrawnRun(tmp_path, 0)
+    played = small_run.episodes(1)
+    noted = [replace(played[2], lesson_use="not retrieved"), *played[:2], replace(played[3], lesson_use="forged")]
+    write_turn_figures(run.paths, 1, noted)
+    run.commit(BankChange(), played)
+    indexed(run.paths)
+    page = page_of(run.workspace, "/runs/drawn/episodes?set=training&outcome=failed")
+    assert page.count('<span class="soft">not retrieved</span>') == page.count('<span class="soft">unknown</span>') == 1
+    with reading("drawn", run.workspace) as opened:
+        uses = [row["lessons"] for row in episode_rows(opened, EpisodeFilter(training=True))]
+    assert uses == ["", "", "not retrieved", "unknown"]
 
 
 def test_a_group_stands_apart_by_what_its_prompts_held(tmp_path):

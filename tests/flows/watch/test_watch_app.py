@@ -30,6 +30,8 @@ from coevo.flows.history.success import held_out_success, training_success
 from coevo.flows.watch.index_build import index_file
 from coevo.flows.watch.watch_app import POLICY, WatchSite, watch_app
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.status import NAME as STATUS
+from coevo.lineage.status import record_stage
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.reporter import NAME, PhaseRecorder, Silent
 
@@ -250,6 +252,25 @@ def test_runs_without_a_revision_and_from_elsewhere_say_so(tmp_path):
     page = asked.get(f"/runs/{paths.name}").text
     assert "no process has run it in this workspace" in page
     assert "comes from elsewhere: bank.writer.model" in page
+
+
+@pytest.mark.parametrize(
+    ("end", "reason", "said"),
+    [
+        (None, None, "crashed, iteration 4 of 40"),
+        ("failed", "no space <b>left</b>", "failed, iteration 4 of 40, no space &lt;b&gt;left&lt;/b&gt;"),
+        ("stopped", "interrupted", "stopped, "),
+    ],
+)
+def test_a_run_that_ended_early_says_so_on_each_page_and_shows_what_is_there(first, end, reason, said):
+    paths, asked = first
+    record_stage(paths, "iteration 4 of 40", 4)
+    file = paths.root / STATUS
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"end": end, "reason": reason}))
+    for path in ("", "/bank", "/episodes?rev=2", "/revisions", "/approval", f"/lessons/{small_run.MUG.id}"):
+        answer = asked.get(f"/runs/first{path}")
+        assert (answer.status_code, part(answer.text, "status").startswith(said)) == (200, True), path
+    assert part(asked.get("/runs/first").text, "bank-size") == "2"
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Reports of stages: named from start to end, counted by any thread, and by nobody where nobody listens."""
 
 import json
+import re
 from threading import Thread
 from types import SimpleNamespace
 
@@ -100,7 +101,9 @@ def test_episodes_and_turns_are_counted_while_they_are_played(heard, playing):
     with in_stage("r1 rollout"):
         episodes = playing().play(attempts)
     turns = sum(len(episode.turns) for episode in episodes)
-    assert heard[-2] == f"r1 rollout: 4 of 4 episodes are over, {turns} turns played"
+    told = f"r1 rollout: 4 of 4 episodes are over, 0 wait, {turns} turns played, slowest "
+    assert re.fullmatch(rf"{told}\d+\.\d s", heard[-2])
+    assert heard[1].startswith("r1 rollout: 0 of 4 episodes are over, 4 wait, 0 turns played, ")
     assert len(heard) > 4
 
 

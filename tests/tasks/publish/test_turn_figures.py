@@ -7,7 +7,14 @@ from support import small_run
 
 from coevo.lineage.workspace import RunPaths
 from coevo.tasks.publish import turn_figures
-from coevo.tasks.publish.turn_figures import FOLDER, TurnFigures, read_turn_figures, write_turn_figures
+from coevo.tasks.publish.turn_figures import (
+    FOLDER,
+    TurnFigures,
+    copy_turn_figures,
+    read_turn_figures,
+    with_turn_figures,
+    write_turn_figures,
+)
 
 
 @pytest.fixture
@@ -30,6 +37,24 @@ def test_figures_come_back_by_episode(paths, seconds, scores):
     write_turn_figures(paths, 3, played)
     assert read_turn_figures(paths, 3, played[1].id) == [TurnFigures(seconds, scores)] * 2
     assert read_turn_figures(paths, 3, "another") == read_turn_figures(paths, 4, played[1].id) == []
+
+
+def test_stored_episodes_get_their_figures_again_here_and_in_a_branch(paths, tmp_path):
+    played = [
+        replace(each, turns=(replace(each.turns[0], drawing=0.125), *each.turns[1:])) for each in measured(3, 0.25, ())
+    ]
+    for revision in (2, 3, 4):
+        write_turn_figures(paths, revision, played)
+    branch = RunPaths(tmp_path / "branch")
+    branch.root.mkdir()
+    copy_turn_figures(paths, branch, 3)
+    assert sorted(file.name for file in (branch.root / FOLDER).iterdir()) == ["r2.parquet", "r3.parquet"]
+    stored = small_run.episodes(3, (small_run.MUG,))
+    for each in (paths, branch):
+        (first, *_) = with_turn_figures(each, 3, stored)
+        assert [(turn.seconds, turn.drawing) for turn in first.turns] == [(0.25, 0.125), (0.25, None)]
+    assert with_turn_figures(branch, 4, stored)[0].turns[0].seconds is None
+    copy_turn_figures(RunPaths(tmp_path / "none"), branch, 3)
 
 
 def test_turns_without_figures_leave_no_file(paths):

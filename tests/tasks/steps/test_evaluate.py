@@ -14,8 +14,9 @@ from coevo.memory.retrieval.index import Index
 from coevo.records.draws import key
 from coevo.records.failure_reasons import LessonUse
 from coevo.tasks.iteration.held_out import play_panel
+from coevo.tasks.play.lesson_use import lesson_use
 from coevo.tasks.play.retrieve import NOTHING, at_random, recall
-from coevo.tasks.steps.evaluate import evaluate, expert_success, lesson_use, panel_index, play_expert
+from coevo.tasks.steps.evaluate import evaluate, expert_success, panel_index, play_expert
 
 
 def test_a_panel_is_played_with_its_own_bank():

@@ -45,7 +45,8 @@ def traces(tmp_path_factory):
     lost = replace(episode(1, 0), success=False, lost="crash: it ended")
     more = replace(episode(2, 1), following=(1,), success=False)
     tested = HeldOutEpisode("seen-houses", replace(lost, lost=""), "wrong end", "not followed")
-    right = HeldOutEpisode("seen-houses", episode(0, 1, played), "", "")
+    timed = tuple(replace(each, seconds=0.75, drawing=0.25) for each in played)
+    right = HeldOutEpisode("seen-houses", episode(0, 1, timed), "", "")
     made = publication(1, [known])
     made.manifest.observed["metrics"] |= {"cost/seconds/evaluate": 9.5}
     made = replace(made, episodes=[episode(0, 1, played), episode(0, 0), lost, more], held_out=[tested, right])
@@ -82,8 +83,16 @@ def test_each_turn_has_what_was_retrieved_what_was_generated_and_what_came_of_it
     assert (stepped.inputs, stepped.outputs) == ("take mug", {"feedback": "ok", "reward": 1.0, "valid": True})
 
 
-def test_no_span_has_a_duration_since_nothing_measures_one(traces):
-    for trace in traces.values():
+def test_a_turn_lasts_as_long_as_was_measured(traces):
+    trace = traces["seen-houses", "success"]
+    lasted = {span.name: span.end_time_ns - span.start_time_ns for span in trace.data.spans}
+    wanted = {f"{part} {turn}": spent for turn in (1, 2) for part, spent in (("generate", 0.25), ("step", 0.5))}
+    assert lasted == {name: round(wanted.get(name, 0.0) * 1e9) for name in lasted} | {"episode": 1_500_000_000}
+    assert trace.info.execution_duration == 1500
+
+
+def test_no_span_has_a_duration_where_nothing_measured_one(traces):
+    for trace in (each for (panel, _), each in traces.items() if panel == "training"):
         assert not trace.info.execution_duration
         assert all(span.end_time_ns == span.start_time_ns for span in trace.data.spans)
         starts = [span.start_time_ns for span in trace.data.spans]
