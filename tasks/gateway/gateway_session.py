@@ -279,6 +279,23 @@ class Sessions:
         session.used = monotonic()
         return session
 
+    def to_play(self, name: str) -> tuple[SessionTask, int] | None:
+        """Task and number of answers of an open session; None for one that is over.
+
+        Raises:
+            CoevoError: there is no such session, or it has no answer.
+        """
+        if name in self._closing or name in self._store.ended:
+            return None
+        session = self._answered(name)
+        return session.task, len(session.tree.turns)
+
+    def kept_outcome(self, name: str) -> SessionOutcome | None:
+        """Outcome on the disk of a session that is over; it waits for the disk, so another thread may call it."""
+        if (closing := self._closing.get(name)) is not None:
+            closing.kept.result()
+        return self._store.outcome_of(name)
+
     def end(self, name: str, outcome: SessionOutcome) -> Callable[[], Ended]:
         """End a session; the function that is returned keeps it, and may be called in another thread.
 
@@ -296,10 +313,9 @@ class Sessions:
             if ended.end != "outcome":
                 self._store.late += 1
             raise OverError(f"session {name} is over ({ended.end}): this outcome came too late")
-        if name not in self._open or not self._open[name].tree.turns:
-            raise CoevoError(f"session {name} has no answer: ask for one before its outcome")
-        _check_steps(name, outcome, len(self._open[name].tree.turns))
-        return self._close(self._open[name], "outcome", outcome)
+        session = self._answered(name)
+        _check_steps(name, outcome, len(session.tree.turns))
+        return self._close(session, "outcome", outcome)
 
     def expire(self) -> list[Exception]:
         """Keep sessions that no request reached for too long as abandoned; one that cannot be kept stays open.
@@ -321,6 +337,12 @@ class Sessions:
         """Number of sessions that are open, and of those that ended, by reason; outcomes that came too late."""
         ended = {name: self._store.ends[name] for name in ("outcome", "abandoned", "lost")}
         return {"open": len(self._open), **ended, "late": self._store.late}
+
+    def _answered(self, name: str) -> GatewaySession:
+        """The open session of a name, if it has an answer. Raises ``CoevoError``."""
+        if name not in self._open or not self._open[name].tree.turns:
+            raise CoevoError(f"session {name} has no answer: ask for one before its outcome")
+        return self._open[name]
 
     def _close(
         self, session: GatewaySession, end: Literal["outcome", "abandoned"], outcome: SessionOutcome | None
