@@ -187,7 +187,7 @@ def _dry_run(config: RunConfig, workspace: Workspace, on: str | None, as_json: b
 
 
 def _table_problems(env: "Environment[Any]") -> list[str]:
-    """What a run's gate would hold back in its table of tasks; empty for other environments."""
+    """Reason why the gate of a run would stop its table of tasks, if it would; empty for other environments."""
     from coevo.envs.rows.rows_environment import Rows
     from coevo.tasks.publish.reporter import in_stage
 

@@ -143,7 +143,7 @@ class Gateway:
         return JSONResponse({"session": name, "end": kept.end, **told})
 
     async def _told(self, name: str, body: bytes) -> SessionOutcome:
-        """Outcome that the environment tells of an agent's actions; of a session that is over, the one it has."""
+        """Outcome of actions, which the environment finds; of a session that is over, the one it has."""
         actions = body_as(PlayedActions, body).actions
         if self.environment is None:
             raise CoevoError("actions: a registered version has no environment: report reward and success")

@@ -94,7 +94,7 @@ class StepReport(_Stored):
 
 
 class PlayedActions(_Stored):
-    """What an agent did in its session, of which the environment tells the outcome."""
+    """Actions of an agent in its session, for which the environment has the outcome."""
 
     actions: tuple[Annotated[str, Field(max_length=MAX_TEXT_CHARS)], ...] = Field(
         strict=False, min_length=1, max_length=10_000
