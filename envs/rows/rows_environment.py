@@ -17,6 +17,7 @@ from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key, extend, generator
 from coevo.records.inert import encodable
 from coevo.records.task import Panel, Task
+from coevo.utilities.errors import CoevoError
 
 START = "the task is open"
 """First observation."""
@@ -85,6 +86,8 @@ class Rows(Environment[Task]):
 
     def start(self, task: Task) -> tuple[Task, str]:
         """The task itself: it is all that a step depends on."""
+        if not isinstance(task.data.get("row"), Mapping):
+            raise CoevoError("the task has no row: its data are {'row': {COLUMN: VALUE, …}}")
         return task, START
 
     def step(self, states: Sequence[Task], actions: Sequence[str]) -> list[Step[Task]]:

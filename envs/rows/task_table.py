@@ -10,6 +10,8 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -257,10 +259,28 @@ def _json_file(path: Path, key: str) -> Sequence[Any]:
 def _checked(row: Any, place: str) -> Row:
     if not isinstance(row, Mapping):
         raise TableError(f"{place}: {type(row).__name__} is no row: write an object with a value per column")
-    flaw = next((f"{str(name)[:60]!r} {flaw}" for name, value in row.items() if (flaw := _flaw(name, value))), "")
+    plain = {name: _plain(value) for name, value in row.items()}
+    flaw = next((f"{str(name)[:60]!r} {flaw}" for name, value in plain.items() if (flaw := _flaw(name, value))), "")
     if flaw:
         raise TableError(f"{place}: column {flaw}")
-    return dict(row)
+    return plain
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """A value as JSON has it: dates, times and decimal numbers as text, values of NumPy and PyTorch as Python's own."""
+    if depth > MAX_DEPTH or isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return {name: _plain(each, depth + 1) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each, depth + 1) for each in value]
+    if isinstance(value, date | time):
+        text = value.isoformat()
+        return value if text == "NaT" else text  # pandas' missing date
+    if isinstance(value, Decimal):
+        return str(value)
+    of_array = getattr(value, "tolist", None)
+    return of_array() if callable(of_array) else value
 
 
 def _flaw(name: Any, value: Any) -> str:
@@ -281,7 +301,7 @@ def _unfit(value: Any, depth: int) -> str:
         inside = (*value, *value.values()) if isinstance(value, dict) else value
         names = isinstance(value, dict) and any(not isinstance(name, str) for name in value)
         return "has a key that is no text: use text" if names else _first_flaw(inside, depth + 1)
-    return "" if value is None else f"has a {type(value).__name__}: convert it to text or a number"
+    return "" if value is None else f"has a {type(value).__name__}: convert it to text or a number, or leave it out"
 
 
 def _first_flaw(values: Iterable[Any], depth: int) -> str:

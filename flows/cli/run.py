@@ -1,7 +1,7 @@
 """``coevo run`` and ``coevo resume``."""
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
+    from coevo.envs.base import Environment
     from coevo.flows.start_run import RunEnd
 
 RemoteOption = Annotated[
@@ -179,9 +180,28 @@ def _dry_run(config: RunConfig, workspace: Workspace, on: str | None, as_json: b
             rehearsal = rehearse(config, env)
         with in_stage("forecasts memory, disk and time"):
             found = forecast(config, rehearsal, here(workspace.root) if on is None else named(on))
-            said = dry_run_report(config, env, on_this_machine(found, config) if on is None else found)
+            found = on_this_machine(found, config) if on is None else found
+        said = dry_run_report(config, env, replace(found, problems=(*found.problems, *_table_problems(env))))
     (output.document if as_json else show_dry_run)(said)
     return int(not said["ready"])
+
+
+def _table_problems(env: "Environment[Any]") -> list[str]:
+    """Reason why the gate of a run would stop its table of tasks, if it would; empty for other environments."""
+    from coevo.envs.rows.rows_environment import Rows
+    from coevo.tasks.publish.reporter import in_stage
+
+    if not isinstance(env, Rows):
+        return []
+    with in_stage("checks the table"):
+        from coevo.tasks.gates.frame_gate import GateError
+        from coevo.tasks.gates.tables import check_table
+
+        try:
+            check_table(env, None)
+        except GateError as error:
+            return [str(error)]
+    return []
 
 
 COMMANDS = (run, resume)

@@ -19,7 +19,8 @@ from coevo.flows.endpoint.origin_guard import refusal
 from coevo.flows.endpoint.request_body import body_of
 from coevo.tasks.gateway.answer_stream import AnswerPiece, AnswerStream
 from coevo.tasks.gateway.chat_agent import ChatAgent, ChatAnswer, Prompted, PromptTooLongError
-from coevo.tasks.gateway.gateway_session import FullError, GatewaySession, OverError
+from coevo.tasks.gateway.gateway_session import GatewaySession, OverError
+from coevo.tasks.gateway.memory_bound import FullError
 from coevo.tasks.play.retrieve import NO_BANK
 from coevo.utilities.errors import CoevoError
 

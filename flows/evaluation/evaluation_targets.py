@@ -89,7 +89,7 @@ class Target:
         iteration: iteration of the world that it plays in, and of the settings of retrieval that depend on it.
         revision: revision of the run; 0 for another target.
         digests: hash of each file or folder that decides its answers.
-        run: the run, opened; None for another target.
+        run: the run, opened, of the policy or of a served agent's environment; None for another target.
     """
 
     kind: TargetKind
@@ -184,7 +184,7 @@ def _served_in(url: str, run: Reading, settings: TargetSettings, workspace: Work
     if settings.overrides:
         config = _prepared(written(change(config.model_dump(mode="json"), settings.overrides), run.name))
     config = config.model_copy(update={"bank": None})  # the agent has its own
-    return Target("url", url, config, None, None, manifest.iteration, manifest.revision, {})
+    return Target("url", url, config, None, None, manifest.iteration, manifest.revision, {}, run)
 
 
 def _of_run(run: Reading, settings: TargetSettings, workspace: Workspace, scratch: Path) -> Target:

@@ -4,7 +4,8 @@
     POST /s/SESSION/v1/messages           Anthropic's dialect; its clients' base address is /s/SESSION
     GET  /s/SESSION/v1/models             the policy that answers
     POST /s/SESSION                       open a session with mode, group and task; its token and addresses
-    POST /s/SESSION/outcome               end a session; once this is answered, the session is on the disk
+    POST /s/SESSION/outcome               end a session with an outcome, or with the actions of which the environment
+                                          tells it; once this is answered, the session is on the disk
     GET  /status                          numbers of sessions
 
 A request has the gateway's token, or the token of its session, which opens that session alone. The first request to a
@@ -13,6 +14,7 @@ session opens it.
 
 import asyncio
 import hmac
+import json
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -32,9 +34,10 @@ from coevo.flows.endpoint.dialect import WirePart, body_as
 from coevo.flows.endpoint.origin_guard import Guard, Hosts, bearer_of, refusal
 from coevo.flows.endpoint.request_body import body_of
 from coevo.tasks.gateway.chat_agent import ChatAgent
+from coevo.tasks.gateway.environment_outcome import OutcomeEnvironment
 from coevo.tasks.gateway.gateway_session import Sessions
 from coevo.tasks.gateway.request_gate import RequestGate
-from coevo.tasks.gateway.session_store import SessionOutcome, SessionTask
+from coevo.tasks.gateway.session_store import PlayedActions, SessionOutcome, SessionTask
 from coevo.utilities.errors import CoevoError
 
 EXPIRE_INTERVAL_S = 30.0
@@ -89,6 +92,7 @@ class Gateway:
         body: maximum bytes of a request.
         sampling: settings with which every answer is drawn.
         gate: where requests wait while nothing is served.
+        environment: tells outcomes of agents that report what they did; None without one.
     """
 
     agent: ChatAgent
@@ -97,6 +101,7 @@ class Gateway:
     body: int
     sampling: Mapping[str, Any]
     gate: RequestGate = field(default_factory=RequestGate)
+    environment: OutcomeEnvironment | None = None
 
     @property
     def chat(self) -> ServedChat:
@@ -131,9 +136,24 @@ class Gateway:
     async def end(self, request: Request) -> Response:
         """Keep a session with its outcome."""
         name = self._session(request)
-        outcome = body_as(SessionOutcome, await body_of(request, self.body))
+        body = await body_of(request, self.body)
+        outcome = await self._told(name, body) if _has_actions(body) else body_as(SessionOutcome, body)
         kept = await asyncio.to_thread(self.sessions.end(name, outcome))
-        return JSONResponse({"session": name, "end": kept.end})
+        told = outcome.model_dump(include={"reward", "success", "scores"}) if outcome.actions else {}
+        return JSONResponse({"session": name, "end": kept.end, **told})
+
+    async def _told(self, name: str, body: bytes) -> SessionOutcome:
+        """Outcome of actions, which the environment finds; of a session that is over, the one it has."""
+        actions = body_as(PlayedActions, body).actions
+        if self.environment is None:
+            raise CoevoError("actions: a registered version has no environment: report reward and success")
+        with self.sessions.reaching(name):
+            if (played := self.sessions.to_play(name)) is not None:
+                return await asyncio.to_thread(self.environment.outcome, played[0], actions, played[1])
+        kept = await asyncio.to_thread(self.sessions.kept_outcome, name)
+        # Other actions are too late, which ``Sessions.end`` says and counts.
+        repeated = kept is not None and kept.actions == actions
+        return kept if kept is not None and repeated else SessionOutcome(reward=0.0, success=False, actions=actions)
 
     async def models(self, request: Request) -> Response:
         """List the policy that answers."""
@@ -192,6 +212,15 @@ def _expiring(sessions: Sessions) -> Callable[[Starlette], Any]:
         task.cancel()
 
     return lifespan
+
+
+def _has_actions(body: bytes) -> bool:
+    """Report whether a body leaves the outcome to the environment; one that cannot be read does not."""
+    try:
+        parsed = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(parsed, dict) and "actions" in parsed
 
 
 async def _alive(_: Request) -> Response:

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -14,9 +15,12 @@ from coevo.configs.load.open_parts import open_parts
 from coevo.configs.outside_part import outside_parts
 from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.configs.run_config import RunConfig
+from coevo.envs.base import Environment
+from coevo.envs.registry import make
 from coevo.flows.endpoint.listening import listening, url_of
 from coevo.flows.endpoint.origin_guard import hosts_of
 from coevo.flows.gateway.gateway_app import Gateway, Tokens, gateway_application
+from coevo.flows.history.revision_reference import reading
 from coevo.flows.packages.serving import Address, packaged
 from coevo.flows.servers.server_secret import home, secret_of
 from coevo.lineage.scratch import scratch_directory
@@ -27,6 +31,7 @@ from coevo.models.policy.context import Context
 from coevo.models.policy.message_prompts import MessagePrompts
 from coevo.tasks.gateway.chat_agent import ChatAgent, root_of
 from coevo.tasks.gateway.draw_queue import AT_ONCE, DrawQueue
+from coevo.tasks.gateway.environment_outcome import OutcomeEnvironment
 from coevo.tasks.gateway.gateway_session import SessionLimits, Sessions
 from coevo.tasks.gateway.request_gate import RequestGate
 from coevo.tasks.gateway.session_store import Mode, SessionStore
@@ -34,7 +39,8 @@ from coevo.tasks.gateway.session_tree import AnswerOrigin
 from coevo.tasks.iteration.agent_sessions import AgentSessions, GatewayParts
 from coevo.tasks.package.package import Package
 from coevo.tasks.publish.reporter import in_stage
-from coevo.tasks.run.assemble import open_engine
+from coevo.tasks.run.assemble import open_engine, place_simulators
+from coevo.tasks.run.weight_digests import check_data, check_weights
 from coevo.tasks.session import Session
 from coevo.utilities.errors import CoevoError
 
@@ -135,7 +141,7 @@ def gateway_of(
     with ExitStack() as stack:
         listener = stack.enter_context(listening(settings.address.host, settings.address.port or 0, BACKLOG))
         secret = secret_of(workspace.root, SERVER)
-        _, directory = stack.enter_context(packaged(what, workspace, consent))
+        name, directory = stack.enter_context(packaged(what, workspace, consent))
         package = Package(directory)
         store = SessionStore(sessions_of(workspace.root, package.origin.run))
         stack.enter_context(closing(store))
@@ -145,7 +151,12 @@ def gateway_of(
         bank = package.origin.name if package.config.bank is not None else ""
         sessions = Sessions(store, settings.sessions, settings.mode, package.origin.name, bank)
         sampling = package.config.rollout.sampling.model_dump(mode="json")
-        gateway = Gateway(agent, sessions, Tokens(secret, package.origin.run), settings.body, sampling)
+        environment = None
+        if "/" not in name:  # a run, not a registered version
+            environment = OutcomeEnvironment(partial(_environment_of, name, workspace))
+            stack.callback(environment.close)
+        tokens = Tokens(secret, package.origin.run)
+        gateway = Gateway(agent, sessions, tokens, settings.body, sampling, environment=environment)
         served = ServedGateway(gateway, settings, listener, home(workspace.root, SERVER) / "secret")
         yield stack.enter_context(closing(served))
 
@@ -168,7 +179,9 @@ def training_gateway(session: Session, settings: GatewaySettings) -> Iterator[Se
         agent = stack.enter_context(chat_agent(config, engine))
         sessions = Sessions(store, settings.sessions, settings.mode, f"{paths.name}@0", "")
         sampling = config.rollout.sampling.model_dump(mode="json")
-        gateway = Gateway(agent, sessions, tokens, settings.body, sampling, gate)
+        environment = OutcomeEnvironment(partial(_environment, config))
+        stack.callback(environment.close)
+        gateway = Gateway(agent, sessions, tokens, settings.body, sampling, gate, environment)
         served = ServedGateway(gateway, settings, listener, home(root, SERVER) / "secret")
         stack.enter_context(closing(served))
         stack.callback(gate.end, OVER.format(run=paths.name))
@@ -180,6 +193,26 @@ def training_gateway(session: Session, settings: GatewaySettings) -> Iterator[Se
 def sessions_of(root: Path, run: str) -> Path:
     """Directory of the sessions of a run's gateways in a workspace."""
     return home(root, SERVER) / "sessions" / run
+
+
+def _environment_of(revision: str, workspace: Workspace) -> Environment[Any]:
+    """Environment of a served revision ``RUN@N``, with the data that it was made with.
+
+    Raises:
+        CoevoError: it cannot be built, or its data have changed.
+    """
+    with reading(revision, workspace) as opened:
+        check_weights(opened.manifest, opened.config, workspace.root, opened.name)
+        extend_path(opened.config)
+        env = _environment(opened.config)
+        check_data(opened.manifest, opened.config, env, opened.name)
+    return env
+
+
+def _environment(config: RunConfig) -> Environment[Any]:
+    env = make(config.env)
+    place_simulators(config, env)
+    return env
 
 
 @contextmanager

@@ -44,14 +44,14 @@ class Check:
     remedies: Mapping[str, str] = field(default_factory=dict)
 
 
-def hold(gate: str, checks: Sequence[Check], batch: Callable[[], pa.Table], quarantine: Path) -> None:
+def hold(gate: str, checks: Sequence[Check], batch: Callable[[], pa.Table], quarantine: Path | None) -> None:
     """Let a batch pass, or quarantine it.
 
     Args:
         gate: name of the gate.
         checks: checks, in order; the first that fails is reported.
         batch: function that returns the whole batch as a table, called only to quarantine it.
-        quarantine: folder of the run's quarantined batches.
+        quarantine: folder of the run's quarantined batches; None to keep none.
 
     Raises:
         GateError: an expectation does not hold.
@@ -59,6 +59,8 @@ def hold(gate: str, checks: Sequence[Check], batch: Callable[[], pa.Table], quar
     for check in checks:
         if not _validate(check, "BOOLEAN_ONLY").success:
             result = _validate(check, "COMPLETE")
+            if quarantine is None:
+                raise GateError(f"gate {gate}: {_describe(result, check)}")
             folder = _next_folder(quarantine, gate)
             pq.write_table(batch(), folder / "batch.parquet")
             (folder / f"{check.rows}.json").write_text(json.dumps(result.to_json_dict(), indent=1))

@@ -32,11 +32,11 @@ REMEDIES = {
 """By column, for the message."""
 
 
-def check_table(env: Environment[Any], quarantine: Path) -> None:
+def check_table(env: Environment[Any], quarantine: Path | None) -> None:
     """Hold back a table with rows that lack a field or stand in it twice, with prompts in two splits, or bad rewards.
 
     Other environments pass. Rewards are tried on some training rows: with the right answer, where the table has one,
-    and with some others.
+    and with some others. Without a folder of quarantined batches, none is kept.
 
     Raises:
         GateError: an expectation does not hold.

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from time import monotonic
 from typing import Literal, NamedTuple
 
 from coevo.lineage.names import RUN
 from coevo.records.episode import Completion
 from coevo.records.message import Message
+from coevo.tasks.gateway.memory_bound import MIB, FullError, MemoryBound
 from coevo.tasks.gateway.session_store import (
     Ended,
     Mode,
@@ -33,70 +33,12 @@ ANSWERS = 10_000
 """Maximum answers of a session."""
 ASKED_BYTES = 256
 """Bytes that a prompt takes whose answers are counted."""
-MIB = 2**20
 SESSION_BYTES = 64 * MIB
 """Maximum bytes of a session, by default."""
 
 
 class OverError(CoevoError):
     """The session has ended."""
-
-
-class FullError(CoevoError):
-    """There are as many sessions, or answers, as the gateway may hold."""
-
-
-class MemoryBound:
-    """Bytes that sessions take, within a bound.
-
-    Args:
-        most: the bound, in bytes.
-        full: what is full and what to do, if it is reached.
-        outer: another bound within which these bytes are.
-
-    Attributes:
-        used: bytes.
-    """
-
-    def __init__(self, most: int, full: str, outer: "MemoryBound | None" = None) -> None:
-        self._most, self._full, self._outer = most, full, outer
-        self._counting = Lock()
-        self.used = 0
-
-    def check(self, more: int = 0) -> None:
-        """Check that there is room for more bytes.
-
-        Raises:
-            FullError: there is not.
-        """
-        if self.used + more > self._most:
-            raise FullError(f"{self._full}: at most {self._most / MIB:g} MiB")
-        if self._outer is not None:
-            self._outer.check(more)
-
-    def take(self, more: int) -> None:
-        """Count bytes if there is room.
-
-        Raises:
-            FullError: there is not.
-        """
-        self.check(more)
-        self.add(more)
-
-    def add(self, more: int) -> None:
-        """Count bytes that are there already; a negative number frees them."""
-        with self._counting:  # a thread that keeps a session frees its bytes
-            self.used += more
-            outer = self._outer
-        if outer is not None:
-            outer.add(more)
-
-    def leave(self) -> None:
-        """Free these bytes in the outer bound, which counts them no longer."""
-        with self._counting:
-            used, outer, self._outer = self.used, self._outer, None
-        if outer is not None:
-            outer.add(-used)
 
 
 @dataclass(eq=False)
@@ -279,6 +221,23 @@ class Sessions:
         session.used = monotonic()
         return session
 
+    def to_play(self, name: str) -> tuple[SessionTask, int] | None:
+        """Task and number of answers of an open session; None for one that is over.
+
+        Raises:
+            CoevoError: there is no such session, or it has no answer.
+        """
+        if name in self._closing or name in self._store.ended:
+            return None
+        session = self._answered(name)
+        return session.task, len(session.tree.turns)
+
+    def kept_outcome(self, name: str) -> SessionOutcome | None:
+        """Outcome on the disk of a session that is over; it waits for the disk, so another thread may call it."""
+        if (closing := self._closing.get(name)) is not None:
+            closing.kept.result()
+        return self._store.outcome_of(name)
+
     def end(self, name: str, outcome: SessionOutcome) -> Callable[[], Ended]:
         """End a session; the function that is returned keeps it, and may be called in another thread.
 
@@ -296,10 +255,9 @@ class Sessions:
             if ended.end != "outcome":
                 self._store.late += 1
             raise OverError(f"session {name} is over ({ended.end}): this outcome came too late")
-        if name not in self._open or not self._open[name].tree.turns:
-            raise CoevoError(f"session {name} has no answer: ask for one before its outcome")
-        _check_steps(name, outcome, len(self._open[name].tree.turns))
-        return self._close(self._open[name], "outcome", outcome)
+        session = self._answered(name)
+        _check_steps(name, outcome, len(session.tree.turns))
+        return self._close(session, "outcome", outcome)
 
     def expire(self) -> list[Exception]:
         """Keep sessions that no request reached for too long as abandoned; one that cannot be kept stays open.
@@ -321,6 +279,12 @@ class Sessions:
         """Number of sessions that are open, and of those that ended, by reason; outcomes that came too late."""
         ended = {name: self._store.ends[name] for name in ("outcome", "abandoned", "lost")}
         return {"open": len(self._open), **ended, "late": self._store.late}
+
+    def _answered(self, name: str) -> GatewaySession:
+        """The open session of a name, if it has an answer. Raises ``CoevoError``."""
+        if name not in self._open or not self._open[name].tree.turns:
+            raise CoevoError(f"session {name} has no answer: ask for one before its outcome")
+        return self._open[name]
 
     def _close(
         self, session: GatewaySession, end: Literal["outcome", "abandoned"], outcome: SessionOutcome | None

@@ -2,7 +2,8 @@
 
 from collections import OrderedDict
 
-from coevo.tasks.gateway.gateway_session import ANSWERS, GatewaySession, MemoryBound, SessionLimits, check_name
+from coevo.tasks.gateway.gateway_session import ANSWERS, GatewaySession, SessionLimits, check_name
+from coevo.tasks.gateway.memory_bound import MemoryBound
 from coevo.tasks.gateway.session_store import SessionTask
 
 

@@ -31,6 +31,8 @@ from coevo.utilities.line_file import append_line, drop_torn_line
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 Mode = Literal["training", "evaluation"]
 StoredNumber = Annotated[float, Field(allow_inf_nan=False)]
+MAX_TEXT_CHARS = 2**16
+"""Maximum characters of a text of an outcome."""
 REWARD = 1e6
 """Maximum size of a reward or a score."""
 ReportedNumber = Annotated[float, Field(ge=-REWARD, le=REWARD)]
@@ -84,27 +86,37 @@ class StepReport(_Stored):
     """
 
     turn: int = Field(ge=0)
-    observation: str | None = Field(default=None, max_length=2**16)
-    action: str | None = Field(default=None, max_length=2**16)
-    feedback: str | None = Field(default=None, max_length=2**16)
+    observation: str | None = Field(default=None, max_length=MAX_TEXT_CHARS)
+    action: str | None = Field(default=None, max_length=MAX_TEXT_CHARS)
+    feedback: str | None = Field(default=None, max_length=MAX_TEXT_CHARS)
     reward: ReportedNumber = 0.0
     valid: bool = True
 
 
+class PlayedActions(_Stored):
+    """Actions of an agent in its session, for which the environment has the outcome."""
+
+    actions: tuple[Annotated[str, Field(max_length=MAX_TEXT_CHARS)], ...] = Field(
+        strict=False, min_length=1, max_length=10_000
+    )
+
+
 class SessionOutcome(_Stored):
-    """Outcome of a session, as its client reports it.
+    """Outcome of a session, as its client reports it, or the environment tells it.
 
     Attributes:
         reward: return of the whole session.
         success: whether the task was solved.
         scores: values that the reward is made of, by name: letters, digits, '.', '_' and '-'.
         steps: reports on single answers.
+        actions: what the agent did, if the environment tells the outcome; empty for a client's report.
     """
 
     reward: ReportedNumber
     success: bool
     scores: dict[ScoreName, ReportedNumber] = Field(default_factory=dict, max_length=100)
     steps: tuple[StepReport, ...] = Field(default=(), strict=False, max_length=10_000)
+    actions: tuple[str, ...] = Field(default=(), strict=False)
 
     @property
     def digest(self) -> str:
@@ -239,6 +251,11 @@ class SessionStore:
             self.ends[ended.end] += 1
         self.kept()
         return ended
+
+    def outcome_of(self, name: str) -> SessionOutcome | None:
+        """Outcome of a session that ended with one; None of any other. It reads the files."""
+        records = (each for file in FILES.values() for each in read_sessions(self._directory / file))
+        return next((each.outcome for each in records if each.session == name), None)
 
     def close(self) -> None:
         """Let another process open it."""

@@ -76,6 +76,7 @@ def test_a_taskset_that_cannot_be_played_is_one_line(name, settings, says):
 
 
 @needs_verifiers
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("count", RANDOM_ACTIONS)
 def test_random_actions_never_raise_out_of_a_step(count):
     for name in ("Sums", "PlainSums"):

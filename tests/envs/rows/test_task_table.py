@@ -1,13 +1,18 @@
 """Tables: equal rows are one table in every format, and whatever is no table is one line that says why."""
 
 import csv
+import datetime
+import decimal
 import json
 import os
 import pickle
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from support.row_tables import ROWS, written
@@ -41,6 +46,27 @@ def test_a_csv_file_keeps_its_texts(tmp_path):
         {"prompt": "one, two\nthree", "answer": "007"},
         {"prompt": "a", "answer": None},
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (datetime.date(2024, 2, 29), "2024-02-29"),
+        (datetime.datetime(2024, 2, 29, 1, 2, 3), "2024-02-29T01:02:03"),
+        (datetime.time(1, 2), "01:02:00"),
+        (pd.Timestamp("2024-02-29", tz="UTC"), "2024-02-29T00:00:00+00:00"),
+        (decimal.Decimal("0.10"), "0.10"),
+        (np.int64(3), 3),
+        (np.float32(0.5), 0.5),
+        (np.bool_(True), True),
+        (np.array([[1, 2]]), [[1, 2]]),
+        (torch.tensor([1.5]), [1.5]),
+        ({"when": (datetime.date(2024, 1, 1), np.int8(1))}, {"when": ["2024-01-01", 1]}),
+    ],
+)
+def test_values_that_datasets_loads_become_values_of_json(value, kept):
+    (row,) = table_of([{"prompt": "a", "value": value}], "rows").rows
+    assert (row["value"], json.loads(json.dumps(row))) == (kept, row)
 
 
 def test_another_order_another_value_and_another_row_are_other_tables():

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from support.chat import chat
 from support.policies import qwen
+from support.row_tables import ROWS, written
 from support.tools import parrot
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
@@ -172,6 +173,28 @@ def test_a_start_that_cannot_fit_is_one_line_and_leaves_nothing(refused, tmp_pat
     # On a larger host, adapters could be trained on its CPU.
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(total=8 * 2**30))
     assert "take a machine such as 4xa100-80" in refused("run", LARGE, "--workspace", tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, ""),
+        ({"prompt": " "}, "write the task into the column of env.prompt"),
+        ({"topic": None}, "missing='topic'"),
+        ({"prompt": "what is 7 plus 1"}, "split"),
+    ],
+)
+def test_a_table_that_the_gate_of_a_run_would_stop_is_a_problem(coevo, tmp_path, more, said):
+    rows = [{**row, "split": "test" if number % 3 else "train"} for number, row in enumerate(ROWS)]
+    rows += [{**rows[8], "prompt": "another", "split": "train", **more}] if more else []
+    settings = ["warmstart=null", "env.reward=support.row_functions:exact", "env.scope=null", "env.answer=null"]
+    settings += ["evaluation.panels=[]", "evaluation.final_panels=[]", "evaluation.tasks=4"]
+    table = f"env.path={written(tmp_path, rows)}"
+    done = coevo("run", "rows-grpo", table, *settings, "--dry-run", "--workspace", tmp_path / "none")
+    problems = [line for line in done.out.splitlines() if line.startswith("problem   gate table: ")]
+    assert (done.code, len(problems)) == (int(bool(more)), len(bool(more) * [1]))
+    assert all(said in each for each in problems)
     assert not (tmp_path / "none").exists()
 
 

@@ -391,3 +391,7 @@ def test_a_served_agent_plays_as_in_this_process(tmp_path, monkeypatch):
     assert found[0] == found[1] == found[2]
     with pytest.raises(CoevoError, match="a served agent has its own bank"):
         played(workspace, "http://127.0.0.1:1", env="homerules", banks=("none",))
+    checked = []
+    monkeypatch.setattr("coevo.flows.evaluation.evaluate_samples.check_data", lambda *given: checked.append(given[-1]))
+    played(workspace, "http://127.0.0.1:1", env="first@0", banks=("own",), output=None)
+    assert checked == ["first@0"]  # that its data are those of the revision

@@ -26,7 +26,8 @@ from coevo.records.message import Message
 from coevo.tasks.gateway import gateway_session
 from coevo.tasks.gateway.chat_agent import PLACEHOLDER, ChatAgent, ChatRequest, PromptTooLongError, root_of
 from coevo.tasks.gateway.draw_queue import DrawQueue
-from coevo.tasks.gateway.gateway_session import FullError, GatewaySession
+from coevo.tasks.gateway.gateway_session import GatewaySession
+from coevo.tasks.gateway.memory_bound import FullError
 from coevo.tasks.gateway.session_store import SessionTask
 from coevo.tasks.play.retrieve import Given
 

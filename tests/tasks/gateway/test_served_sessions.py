@@ -6,7 +6,8 @@ import pytest
 
 from coevo.records.episode import Completion
 from coevo.records.message import Message
-from coevo.tasks.gateway.gateway_session import MIB, FullError, GatewaySession, SessionLimits, Sessions
+from coevo.tasks.gateway.gateway_session import GatewaySession, SessionLimits, Sessions
+from coevo.tasks.gateway.memory_bound import MIB, FullError
 from coevo.tasks.gateway.served_sessions import ServedSessions
 from coevo.tasks.gateway.session_store import SessionOutcome, SessionStore, SessionTask
 from coevo.tasks.gateway.session_tree import AskedPrompt

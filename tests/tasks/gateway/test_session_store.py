@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from coevo.records.episode import Completion
 from coevo.records.message import Message, MessageCall
 from coevo.records.metric_names import SCORES, metric_name
-from coevo.tasks.gateway.gateway_session import FullError, OverError, SessionLimits, Sessions
+from coevo.tasks.gateway.gateway_session import OverError, SessionLimits, Sessions
+from coevo.tasks.gateway.memory_bound import FullError
 from coevo.tasks.gateway.session_store import (
     SessionOutcome,
     SessionRecord,

@@ -1,0 +1,95 @@
+"""An environment tells the outcome that the same actions have when they are played directly, or one line."""
+
+from contextlib import closing
+
+import pytest
+from support.row_tables import made, rated, written
+from support.worker import environment
+
+from coevo.envs.base import NO_GUIDE
+from coevo.records.draws import extend, key
+from coevo.records.episode import total
+from coevo.tasks.gateway.environment_outcome import OutcomeEnvironment
+from coevo.tasks.gateway.session_store import SessionTask
+from coevo.tasks.play.turns import turn_by_turn
+from coevo.utilities.errors import CoevoError
+
+DRAW = key(5, "outcomes")
+TASKS = environment().sample(12, DRAW)
+
+
+def session_of(task, **changed):
+    about = {"kind": task.kind, "instruction": task.instruction, "scope": task.scope, "data": dict(task.data)}
+    return SessionTask(**{**about, **changed})
+
+
+def by_expert(number, task):
+    def act(state, moment):
+        return environment().advise(state, moment, extend(DRAW, number, len(moment.history)))
+
+    return list(turn_by_turn(environment(), task, NO_GUIDE, act, 20))
+
+
+def told(task, actions, answers=0, env=None):
+    outcomes = OutcomeEnvironment(lambda: env or environment())
+    return outcomes.outcome(task, actions, answers)
+
+
+@pytest.mark.parametrize("number", range(len(TASKS)))
+def test_an_outcome_is_that_of_the_actions(number):
+    turns = by_expert(number, TASKS[number])
+    actions = tuple(turn.answer.action for turn in turns)
+    found = told(session_of(TASKS[number]), actions, len(actions))
+    assert (found.reward, found.success) == (total(turn.step.reward for turn in turns), turns[-1].step.success)
+    assert found.actions == actions
+    assert [(each.turn, each.observation, each.feedback) for each in found.steps] == [
+        (index, turn.moment.observation, turn.step.feedback) for index, turn in enumerate(turns)
+    ]
+    assert told(session_of(TASKS[number]), actions, len(actions) + 1).steps == ()
+    assert not told(session_of(TASKS[number]), actions[:1]).success
+
+
+def test_rows_are_rewarded_by_their_functions(tmp_path):
+    rewards = [rated("exact", weight=0.75), rated("short", weight=0.25)]
+    with closing(made(written(tmp_path), reward=rewards)) as env:
+        (task,) = env.sample(1, DRAW)
+        right = told(session_of(task), [task.data["row"]["answer"]], env=env)
+        wrong = told(session_of(task), ["a long and wrong answer"], env=env)
+        assert (right.reward, right.success, right.scores) == (1.0, True, {"exact": 1.0, "short": 1.0})
+        assert (wrong.success, wrong.scores["exact"]) == (False, 0.0)
+        with pytest.raises(CoevoError, match="the task has no row"):
+            told(session_of(task, data={"columns": []}), ["1"], env=env)
+
+
+class Late:
+    """A builder whose first call fails."""
+
+    calls = 0
+
+    def __call__(self):
+        self.calls += 1
+        if self.calls == 1:
+            raise CoevoError("env.path=gone: put the table there")
+        return environment()
+
+
+@pytest.mark.parametrize(
+    ("changed", "more", "says"),
+    [
+        ({"data": {}}, [], "has no data"),
+        ({"data": {"a": [1]}}, [], "cannot play the session's task"),
+        ({}, ["look"], "was over after"),
+    ],
+)
+def test_what_cannot_be_played_is_one_line(changed, more, says):
+    actions = [turn.answer.action for turn in by_expert(0, TASKS[0])]
+    with pytest.raises(CoevoError, match=says) as refused:
+        told(session_of(TASKS[0], **changed), [*actions, *more])
+    assert "\n" not in str(refused.value)
+
+
+def test_an_environment_that_cannot_be_built_is_tried_again():
+    outcomes = OutcomeEnvironment(Late())
+    with pytest.raises(CoevoError, match="put the table there"):
+        outcomes.outcome(session_of(TASKS[0]), ["look"], 1)
+    assert outcomes.outcome(session_of(TASKS[0]), ["look"], 1).steps[0].action == "look"
