@@ -20,6 +20,8 @@ MAX_TOKENS = 2**24
 MAX_SECONDS = 10**7
 """Time limits in seconds: 116 days."""
 MAX_SEED = 2**63 - 1
+MAX_TURNS = 50
+"""Maximum turns of an episode in an environment without a limit of its own."""
 MAX_FACTOR = 10**6
 """Weights, thresholds and other real numbers."""
 TEXT = 4096

@@ -10,15 +10,17 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 from pydantic import TypeAdapter
 
-from coevo.configs.run_config import RunConfig
 from coevo.configs.trust_settings import Setting, chosen
 from coevo.lineage.atomic_files import write_atomically
 from coevo.utilities.errors import CoevoError
+
+if TYPE_CHECKING:
+    from coevo.configs.run_config import RunConfig
 
 FILE = "trusted.json"
 CONFIRMED = TypeAdapter(dict[str, dict[str, list[Any]]])
@@ -40,7 +42,7 @@ class Trust:
         self._workspace = workspace
         self._file = workspace / FILE
 
-    def open_questions(self, run: str, config: RunConfig) -> list[Setting]:
+    def open_questions(self, run: str, config: "RunConfig") -> list[Setting]:
         """Settings of a configuration that no user has confirmed for a run."""
         return self.unconfirmed(run, list(chosen(config)))
 
@@ -49,7 +51,7 @@ class Trust:
         confirmed = self._read().get(name, {}) if wanted else {}
         return [each for each in wanted if not _holds(confirmed, each)]
 
-    def require(self, run: str, config: RunConfig) -> None:
+    def require(self, run: str, config: "RunConfig") -> None:
         """Check that all settings are confirmed. Raises ``UntrustedError``."""
         self.require_settings(run, list(chosen(config)))
 
@@ -59,7 +61,7 @@ class Trust:
         if left:
             raise _unconfirmed(name, left)
 
-    def demand(self, run: str, config: RunConfig) -> None:
+    def demand(self, run: str, config: "RunConfig") -> None:
         """Check that all settings are confirmed, then extend Python's path by ``python_path``.
 
         Call it before anything of the configuration is imported, started, loaded or connected to.
@@ -122,7 +124,7 @@ def described(setting: Setting) -> str:
     return f"{setting.name} = {json.dumps(setting.value)} (coevo {setting.does})"
 
 
-def extend_path(config: RunConfig) -> None:
+def extend_path(config: "RunConfig") -> None:
     """Extend Python's path by ``python_path``, after all installed packages; the user must have confirmed it.
 
     Raises:

@@ -19,17 +19,17 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
+from typing import TYPE_CHECKING
 
-from coevo.configs.load.load import validate
-from coevo.configs.run_config import RunConfig
-from coevo.configs.threads import with_threads
-from coevo.configs.trust_settings import chosen
 from coevo.lineage.atomic_files import check_file_system, make_private, remove, write_atomically
 from coevo.lineage.lock import in_use, runs_lock, was_used, writer_lock
 from coevo.lineage.names import RUN
 from coevo.lineage.packages import Packages
 from coevo.lineage.trust import Trust
 from coevo.utilities.errors import CoevoError, unknown
+
+if TYPE_CHECKING:
+    from coevo.configs.run_config import RunConfig
 
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}")
 MAX_TIME_DIGITS = 19
@@ -170,12 +170,14 @@ class RunPaths:
         )
         return not self.root.is_symlink() and not any(path.is_file() for path in kept)
 
-    def read_config(self) -> RunConfig:
+    def read_config(self) -> "RunConfig":
         """Configuration for the run's next session.
 
         Raises:
             CoevoError: the file does not exist, or is not a valid configuration.
         """
+        from coevo.configs.load.load import validate
+
         try:
             settings = json.loads(self.config.read_text(encoding="utf-8"))
         except OSError as error:
@@ -184,7 +186,7 @@ class RunPaths:
             raise CoevoError(f"{self.config}: not readable as JSON: {error}") from None
         return validate(settings, source=str(self.config))
 
-    def write_config(self, config: RunConfig) -> None:
+    def write_config(self, config: "RunConfig") -> None:
         """Replace the configuration, for example by one with more iterations."""
         write_atomically(self.config, config.model_dump_json(indent=1) + "\n")
 
@@ -287,7 +289,7 @@ class Workspace:
             remedy = "wait until the process that works on it ends" if in_use(run) else "resume it"
             raise CoevoError(f"run {name!r} is already in {self.root}: {remedy}, or choose another name")
 
-    def create(self, name: str, config: RunConfig) -> RunPaths:
+    def create(self, name: str, config: "RunConfig") -> RunPaths:
         """Create a run; of two processes with the same name, one succeeds. Its settings count as confirmed.
 
         Its number of threads is chosen now, unless the settings have one.
@@ -295,12 +297,15 @@ class Workspace:
         Raises:
             CoevoError: the name is invalid or taken, or the workspace cannot be written to.
         """
+        from coevo.configs.threads import with_threads
+        from coevo.configs.trust_settings import chosen
+
         with self.staged(name, with_threads(config)):
             self.trust.begin(name, chosen(config))
             return self.run(name)
 
     @contextmanager
-    def staged(self, name: str, config: RunConfig) -> Iterator[RunPaths]:
+    def staged(self, name: str, config: "RunConfig") -> Iterator[RunPaths]:
         """Prepare a new run, which joins the others at the end of the block; a failure leaves nothing behind.
 
         Raises:

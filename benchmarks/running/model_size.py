@@ -15,11 +15,11 @@ import psutil
 
 from benchmarks.bench import Bench, BenchResult
 from benchmarks.update.trainer import WORDS, write_samples
+from coevo.configs import sections
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from coevo.configs.update.update_config import DeepSpeedConfig, UpdateConfig
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.objects.cache import disk_usage
-from coevo.lineage.revision import sparse
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.models.policy import policy as policies
 from coevo.models.policy.language_model import Policy
@@ -90,7 +90,7 @@ def growth(bench: Bench, name: str) -> BenchResult:
     """Bytes on disk per revision and weight over whole periods of ``lineage.optimizer_every``."""
     place = _fresh(bench, name)
     policy = _policy(name, place, half=True)
-    with patch.object(sparse, "LARGE", 0):
+    with patch.object(sections, "LARGE_OPTIMIZER", 0):
         grown = _grown(place)
     numbers = sum(parameter.numel() for parameter in policy.model.parameters())
     return {"parameters": numbers, "growth": grown / numbers, "allowed": 2.05 + 12 / EVERY, "every": EVERY}

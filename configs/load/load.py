@@ -11,7 +11,6 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache, reduce
 from io import StringIO
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,12 +21,12 @@ from yaml import MappingNode, YAMLError
 
 from coevo.configs.env import EnvConfig
 from coevo.configs.load.setting_place import fitted, located
+from coevo.configs.load.shipped_files import names, shipped
 from coevo.configs.outside_part import UNKNOWN
 from coevo.configs.run_config import RunConfig
 from coevo.configs.trust_settings import STORED
 from coevo.utilities.errors import ConfigError, nearest, unknown
 
-ROOT = Path(__file__).parents[1]
 KINDS = ("envs", "models", "methods", "recipes")
 """Folders of the shipped files."""
 
@@ -42,22 +41,6 @@ MAX_VALUE_CHARS = 80
 
 MAX_MISTAKES = 5
 """Most mistakes of a recipe in a message; the others are counted."""
-
-
-def names(kind: str) -> list[str]:
-    """Names of the shipped files of one kind: ``recipes``, ``methods``, ``envs``, ``models`` or ``studies``."""
-    return sorted(shipped(kind))
-
-
-def shipped(kind: str) -> dict[str, Path]:
-    """Shipped files of one kind by name; recipes and studies stand in folders."""
-    return {path.stem: path for path in (ROOT / kind).rglob("*.yaml")}
-
-
-def describe(kind: str, name: str) -> str:
-    """Leading comment of a shipped file, as one line."""
-    lines = shipped(kind)[name].read_text(encoding="utf-8").splitlines()
-    return " ".join(line.removeprefix("#").strip() for line in takewhile(lambda line: line.startswith("#"), lines))
 
 
 def load_env(name: str, overrides: Sequence[str] = ()) -> EnvConfig:
@@ -95,8 +78,8 @@ def load_method(name: str) -> RunConfig:
     """
     if name not in names("methods"):
         raise ConfigError(unknown("method", name, names("methods"), "`coevo methods` lists them"))
-    bases = ("envs/homerules", "models/scratch")
-    parts = (_part(ROOT / f"{part}.yaml") for part in (*bases, f"methods/{name}"))
+    files = (("envs", "homerules"), ("models", "scratch"), ("methods", name))
+    parts = (_part(shipped(kind)[each]) for kind, each in files)
     return validate(_merged({"recipe": name, "iterations": ALONE}, *parts), source=name)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from coevo.configs.load.load import load_recipe, mapping_of, mistakes, names, shipped
+from coevo.configs.load.load import load_recipe, mapping_of, mistakes
 from coevo.configs.load.pairing import Pairing, load_pairing
+from coevo.configs.load.shipped_files import names, shipped
 from coevo.configs.run_config import RunConfig
 from coevo.configs.study_config import ARMS, ArmConfig, StudyConfig
 from coevo.utilities.errors import ConfigError, unknown

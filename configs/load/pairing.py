@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coevo.configs.load.load import change, compose, names, shipped, shipped_settings, variants
+from coevo.configs.load.load import change, compose, shipped_settings, variants
+from coevo.configs.load.shipped_files import names, shipped
 from coevo.configs.run_config import RunConfig
 from coevo.utilities.errors import ConfigError, unknown
 

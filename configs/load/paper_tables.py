@@ -11,8 +11,9 @@ from typing import Annotated
 from pydantic import Field
 
 from coevo.configs.base import Config
-from coevo.configs.load.load import ROOT, mapping_of, shipped
+from coevo.configs.load.load import mapping_of
 from coevo.configs.load.pairing import Pairing
+from coevo.configs.load.shipped_files import ROOT, shipped
 from coevo.configs.study_config import StudyConfig
 
 PaperText = Annotated[str, Field(min_length=1, max_length=300)]

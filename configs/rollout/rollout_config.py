@@ -4,7 +4,16 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
 
-from coevo.configs.base import MAX_FACTOR, MAX_PROCESSES, MAX_ROWS, MAX_SECONDS, MAX_TOKENS, Config, from_anywhere
+from coevo.configs.base import (
+    MAX_FACTOR,
+    MAX_PROCESSES,
+    MAX_ROWS,
+    MAX_SECONDS,
+    MAX_TOKENS,
+    MAX_TURNS,
+    Config,
+    from_anywhere,
+)
 from coevo.configs.trust_settings import Trusted
 
 DEFAULT_PYTHON = ".venv-vllm/bin/python"
@@ -113,8 +122,6 @@ EngineConfig = Annotated[
 ]
 
 
-MAX_TURNS = 50
-"""Maximum turns of an episode in an environment without a limit of its own."""
 COLD = 0.1
 """Temperature up to which nearly every draw is the likeliest token."""
 

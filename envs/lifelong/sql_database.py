@@ -15,7 +15,7 @@ from time import thread_time
 from typing import Any, NamedTuple
 
 from coevo.envs.failures import one_line
-from coevo.envs.lifelong.sql_dialects import nesting_fault, sqlite_text
+from coevo.envs.lifelong.sqlglot_bounds import nesting_fault, sqlite_text
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.extras import extras_named
 

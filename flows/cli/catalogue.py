@@ -5,22 +5,20 @@ Every section of the schema is a part, so new sections appear in the table of me
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coevo.configs.bank.bank_config import BankConfig
-from coevo.configs.bank.retrieval_config import RetrievalConfig
 from coevo.configs.base import Config
-from coevo.configs.load.load import describe, load_method, load_recipe, names
-from coevo.configs.load.open_parts import installed_parts, open_parts
-from coevo.configs.outside_part import OutsidePartConfig
-from coevo.configs.rollout.rollout_config import RolloutConfig
-from coevo.configs.run_config import RunConfig
-from coevo.configs.update.update_config import UpdateConfig
+from coevo.configs.load.shipped_files import describe, names
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption
 from coevo.lineage.trust import extend_path
+
+if TYPE_CHECKING:
+    from coevo.configs.bank.bank_config import BankConfig
+    from coevo.configs.rollout.rollout_config import RolloutConfig
+    from coevo.configs.run_config import RunConfig
 
 WIDTH = 100
 """Width of a table of methods, in characters."""
@@ -60,6 +58,8 @@ def methods(
 
     Example: coevo methods coevo-rl gigpo homerules-coevo-rl
     """
+    from coevo.configs.load.open_parts import installed_parts
+
     composed = {name: parts(_composed(name)) for name in which or names("methods")}
     if as_json:
         output.document([{**_named(name), "parts": found} for name, found in composed.items()])
@@ -73,7 +73,10 @@ def methods(
         output.line(f"installed: {setting}.type={name} is {reference}")
 
 
-def _composed(name: str) -> RunConfig:
+def _composed(name: str) -> "RunConfig":
+    from coevo.configs.load.load import load_method, load_recipe
+    from coevo.configs.load.open_parts import open_parts
+
     if not _is_file(name):
         return load_recipe(name) if name in names("recipes") else load_method(name)
     config = load_recipe(name)
@@ -127,8 +130,11 @@ SCALE = {"optimizer", "deepspeed"}
 """Sections of the update that set its scale and do not identify a method."""
 
 
-def parts(config: RunConfig) -> dict[str, str]:
+def parts(config: "RunConfig") -> dict[str, str]:
     """Text of each part by its name, in the order of the loop."""
+    from coevo.configs.bank.bank_config import BankConfig
+    from coevo.configs.update.update_config import UpdateConfig
+
     return {
         "context": _context(config),
         "group": f"{config.rollout.tasks} tasks x {config.rollout.group_size}",
@@ -177,6 +183,8 @@ def _fitting(columns: Mapping[str, Mapping[str, str]], names: Sequence[str], wid
 
 def _changed(part: Config, said: set[str]) -> Iterator[str]:
     """Settings that differ from their defaults, except those shown elsewhere."""
+    from coevo.configs.outside_part import OutsidePartConfig
+
     if isinstance(part, OutsidePartConfig):
         yield from (f"{name}={_plain(value)}" for name, value in part.options.items())
         said = said | {"options"}
@@ -190,21 +198,23 @@ def _plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _context(config: RunConfig) -> str:
+def _context(config: "RunConfig") -> str:
     context = config.context
     window = "all turns" if context.memory_length is None else f"m={context.memory_length}"
     told = " with states" if context.history == "states" else ""
     return f"{window}{told}, {context.placement}, {context.experience_tokens} tokens"
 
 
-def _rollout(rollout: RolloutConfig) -> dict[str, str]:
+def _rollout(rollout: "RolloutConfig") -> dict[str, str]:
     sampling = rollout.sampling
     cut = f"{rollout.turns} per update, " if rollout.turns else ""
     drawn = [f"temperature {sampling.temperature:g}", *_changed(sampling, {"temperature"})]
     return {"turns": f"{cut}at most {rollout.max_turns}", "sampling": " ".join(drawn)}
 
 
-def _retrieval(config: RunConfig) -> dict[str, str]:
+def _retrieval(config: "RunConfig") -> dict[str, str]:
+    from coevo.configs.bank.retrieval_config import RetrievalConfig
+
     if config.bank is None:
         return dict.fromkeys((f"retrieval{what}" for what in ("", ": when", ": from", ": who")), NONE)
     part = config.bank.retrieval
@@ -220,21 +230,21 @@ def _retrieval(config: RunConfig) -> dict[str, str]:
     }
 
 
-def _pools(bank: BankConfig | None) -> dict[str, str]:
+def _pools(bank: "BankConfig | None") -> dict[str, str]:
     """Key of the bank's pools, and the number of reference episodes per pool."""
     if bank is None:
         return dict.fromkeys(("pools", "references"), NONE)
     return {"pools": f"one per {bank.key}", "references": f"{bank.references} per pool" if bank.references else NONE}
 
 
-def _evidence(bank: BankConfig | None) -> dict[str, str]:
+def _evidence(bank: "BankConfig | None") -> dict[str, str]:
     """Evidence that admits a lesson."""
     if bank is None:
         return {"evidence": NONE}
     return {"evidence": bank.admission.type if bank.admission.unproven is None else "none"}
 
 
-def _loss(config: RunConfig) -> dict[str, str]:
+def _loss(config: "RunConfig") -> dict[str, str]:
     if config.update is None:
         return dict.fromkeys(("loss", "kl"), NONE)
     loss = config.update.loss
@@ -254,7 +264,7 @@ def _sections(kind: type[Config], part: Config | None, without: set[str]) -> dic
     return {name: NONE if value is None else brief(value) for name, value in found.items()}
 
 
-def _schedule(config: RunConfig) -> str:
+def _schedule(config: "RunConfig") -> str:
     if config.bank is None and config.update is None:
         return "nothing learns"
     if config.bank is None:

@@ -72,7 +72,7 @@ def compare(
 
 def _is_recipe(name: str, workspace: Workspace) -> bool:
     """True for a recipe whose name no run has."""
-    from coevo.configs.load.load import shipped
+    from coevo.configs.load.shipped_files import shipped
 
     if name.endswith((".yaml", ".yml")):
         return True

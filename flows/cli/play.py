@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from coevo.configs.rollout.rollout_config import MAX_TURNS
+from coevo.configs.base import MAX_TURNS
 from coevo.flows.console import output
 from coevo.flows.console.options import EnvironmentOptions, JsonOption, with_option_groups
 from coevo.records.demonstration import Answer, Moment

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coevo.configs.run_config import RunConfig
-from coevo.configs.threads import with_threads
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, with_option_groups, workspace_at
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
+    from coevo.configs.run_config import RunConfig
     from coevo.envs.base import Environment
     from coevo.flows.start_run import RunEnd
 
@@ -42,7 +41,7 @@ class CompositionOptions:
         str | None, typer.Option(metavar="MACHINE", help="With --dry-run: another machine, for example 4xh200.")
     ] = None
 
-    def composed(self) -> RunConfig:
+    def composed(self) -> "RunConfig":
         """The configuration.
 
         Raises:
@@ -101,6 +100,8 @@ def run(
     """
     config, on = composition.composed(), composition.on
     if dry_run:
+        from coevo.configs.threads import with_threads
+
         return _dry_run(config if on else with_threads(config), workspace_at(workspace), on, as_json)
     if on is not None:
         raise CoevoError("--on is for a dry run: add --dry-run, or leave it out")
@@ -163,7 +164,7 @@ def _told(end: "RunEnd", workspace: Workspace, as_json: bool) -> int:
     return end.code
 
 
-def _dry_run(config: RunConfig, workspace: Workspace, on: str | None, as_json: bool) -> int:
+def _dry_run(config: "RunConfig", workspace: Workspace, on: str | None, as_json: bool) -> int:
     from coevo.flows.console import output
     from coevo.flows.console.patience import patience
     from coevo.flows.console.run_overview import dry_run_report, show_dry_run

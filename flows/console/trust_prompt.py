@@ -3,10 +3,10 @@
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from coevo.configs.run_config import RunConfig
 from coevo.configs.trust_settings import Setting, chosen
 from coevo.flows.console import output
 from coevo.flows.console.options import workspace_of
@@ -16,14 +16,17 @@ from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.reporter import reporter
 from coevo.utilities.errors import CoevoError
 
+if TYPE_CHECKING:
+    from coevo.configs.run_config import RunConfig
 
-def trust_run(workspace: Workspace, run: str, config: RunConfig, names: str | None, ask: bool = True) -> None:
+
+def trust_run(workspace: Workspace, run: str, config: "RunConfig", names: str | None, ask: bool = True) -> None:
     """Require that a user has confirmed the settings that a command is about to act on, as ``confirm_run`` does."""
     confirm_run(workspace, run, config, names, ask)
     workspace.trust.demand(run, config)
 
 
-def confirm_run(workspace: Workspace, run: str, config: RunConfig, names: str | None, ask: bool = True) -> None:
+def confirm_run(workspace: Workspace, run: str, config: "RunConfig", names: str | None, ask: bool = True) -> None:
     """Require that a user has confirmed the settings of a run. Nothing that they name needs to exist here.
 
     Args:

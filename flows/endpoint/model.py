@@ -1,5 +1,6 @@
-"""The model behind the endpoint: a package, loaded and asked by coevo's own code."""
+"""The model behind the endpoint: a package, loaded and asked by coevo's own code, and its conversations."""
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -15,8 +16,9 @@ from coevo.models.policy.context import Context
 from coevo.models.policy.message_prompts import MessagePrompts
 from coevo.tasks.gateway.chat_agent import ChatAgent, root_of
 from coevo.tasks.gateway.draw_queue import DrawQueue
-from coevo.tasks.gateway.gateway_session import SessionLimits
-from coevo.tasks.gateway.served_sessions import ServedSessions
+from coevo.tasks.gateway.gateway_session import ANSWERS, GatewaySession, SessionLimits, check_name
+from coevo.tasks.gateway.memory_bound import MemoryBound
+from coevo.tasks.gateway.session_store import SessionTask
 from coevo.tasks.package.agent import Agent, TurnRequest
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.signature import ANY_SEED
@@ -91,3 +93,48 @@ class Model:
         context, prompts = Context(config.context, tokenizer), MessagePrompts(tokenizer, config.context.template)
         root = root_of(config.seed, package.origin.revision)
         return ChatAgent(view, queue, context, prompts, package.index(), root)
+
+
+class ServedSessions:
+    """Conversations in progress, whose next requests continue the tokens that were drawn.
+
+    A request says everything that its answer depends on, its task included. A conversation that grew too large, or was
+    unused longest when others need room, is forgotten: the answers in its next request are encoded again.
+
+    Args:
+        limits: bounds, of which ``idle`` has no effect.
+    """
+
+    def __init__(self, limits: SessionLimits) -> None:
+        self._limits = limits
+        self._open: OrderedDict[str, GatewaySession] = OrderedDict()
+        self._memory = MemoryBound(limits.memory, "the conversations in progress are full: send fewer at once")
+
+    def use(self, name: str, task: SessionTask | None = None) -> GatewaySession:
+        """The session of a name as one request sees it, or one of this request alone if the name is empty.
+
+        Requests of a name share its answers and their memory. Each has its own task, and counts no repeats of others.
+
+        Raises:
+            CoevoError: the name cannot be that of a session.
+        """
+        if not name:
+            bound = MemoryBound(self._limits.each, "the request is too large: send fewer messages")
+            return GatewaySession("", "evaluation", "", task or SessionTask(), memory=bound)
+        session = self._open.pop(name, None) or self._new(name)
+        if session.memory.used > self._limits.each // 2 or len(session.tree.turns) > ANSWERS // 2:
+            session.memory.leave()
+            session = self._new(name)
+        session = self._open[name] = session.seen_with(task or SessionTask())
+        while len(self._open) > 1 and self._is_full():
+            _, unused = self._open.popitem(last=False)
+            unused.memory.leave()
+        return session
+
+    def _new(self, name: str) -> GatewaySession:
+        check_name(name)
+        bound = MemoryBound(self._limits.each, f"session {name} is full: send fewer messages", self._memory)
+        return GatewaySession(name, "evaluation", "", SessionTask(), memory=bound)
+
+    def _is_full(self) -> bool:
+        return len(self._open) > self._limits.sessions or self._memory.used > self._limits.memory // 2

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from coevo.configs.load.load import load_recipe
 from coevo.flows.evaluation.comparison_side import Evaluated, Side, side
 from coevo.flows.history.revision_reference import Reference, reading
 from coevo.lineage.revision.code_version import differing, flat
@@ -186,6 +185,8 @@ def settings_beside(name: str, config: Mapping[str, Any], recipe: str) -> dict[s
     Raises:
         CoevoError: the recipe does not exist.
     """
+    from coevo.configs.load.load import load_recipe
+
     sides = {name: flat(config), recipe: flat(load_recipe(recipe).model_dump(mode="json"))}
     ours, theirs = sides.values()
     return {key: {name: found[key] for name, found in sides.items() if key in found} for key in differing(ours, theirs)}

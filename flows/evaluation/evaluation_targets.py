@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from coevo.configs.load.load import change, compose, shipped, written
+from coevo.configs.load.load import change, compose, written
+from coevo.configs.load.shipped_files import shipped
 from coevo.configs.run_config import RunConfig
 from coevo.configs.threads import with_threads
 from coevo.configs.trust_settings import chosen

@@ -13,8 +13,9 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from coevo.configs.load.load import load_recipe, names, shipped
+from coevo.configs.load.load import load_recipe
 from coevo.configs.load.pairing import Pairing, load_pairing, parts_of
+from coevo.configs.load.shipped_files import names, shipped
 from coevo.configs.policy_config import EndpointPolicyConfig
 from coevo.configs.run_config import RunConfig, digest
 from coevo.flows.evaluation.sample_results import pass_at

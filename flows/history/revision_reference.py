@@ -5,14 +5,12 @@ its tables, episodes from the cache. Therefore they work while the run continues
 """
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from coevo.configs.load.load import validate
-from coevo.configs.run_config import RunConfig
 from coevo.flows.history.history import check, trail
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import holder
@@ -20,18 +18,12 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import ranges
 from coevo.lineage.run_history import Dropped
 from coevo.lineage.workspace import RunPaths, Workspace
-from coevo.utilities.errors import CoevoError
+from coevo.utilities.errors import CoevoError, unknown
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from coevo.memory.bank.bank import BankView
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-from coevo.utilities.errors import unknown
-
-if TYPE_CHECKING:
+    from coevo.configs.run_config import RunConfig
     from coevo.memory.bank.bank import BankView
 
 WRITTEN = re.compile(r"(?P<run>[^@\s]+)(@((?P<revision>[0-9]{1,9})|(?P<tag>[A-Za-z0-9_][A-Za-z0-9._-]*)))?")
@@ -96,8 +88,10 @@ class Reading:
         return self.history[-1]
 
     @cached_property
-    def config(self) -> RunConfig:
+    def config(self) -> "RunConfig":
         """Resolved configuration of the revision."""
+        from coevo.configs.load.load import validate
+
         return validate(dict(self.manifest.state["config"]), source=self.name)
 
     def bank(self, revision: int | None = None) -> "BankView":

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from coevo.configs.run_config import RunConfig
 from coevo.flows.history import history
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import holder
@@ -13,6 +12,9 @@ from coevo.lineage.status import LoopRecord, RunStatus, does_loop, read_record, 
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.tasks.cost import wall_seconds
 from coevo.utilities.errors import CoevoError
+
+if TYPE_CHECKING:
+    from coevo.configs.run_config import RunConfig
 
 DAMAGE = (CoevoError, OSError, ValueError, RecursionError)
 """Exceptions that reading a damaged run may raise, from missing to undecodable files."""
@@ -38,7 +40,7 @@ class RunSummary:
     """
 
     paths: RunPaths
-    config: RunConfig | None
+    config: "RunConfig | None"
     revisions: Sequence[Manifest]
     process: str | None
     fault: str | None = None
@@ -93,7 +95,7 @@ def unfinished(recipe: str, workspace: Workspace) -> RunSummary | None:
     return None if latest is None or latest.status.status == "finished" else latest
 
 
-def _read(paths: RunPaths, workspace: Workspace) -> tuple[RunConfig, list[Manifest]]:
+def _read(paths: RunPaths, workspace: Workspace) -> "tuple[RunConfig, list[Manifest]]":
     if not paths.root.is_dir():
         raise CoevoError("it is a link that leads nowhere: bring back what it leads to, or remove it")
     if not paths.created.is_file():

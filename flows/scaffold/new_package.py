@@ -11,7 +11,6 @@ from typing import get_args
 
 from coevo.configs.base import Config
 from coevo.configs.load.setting_place import classes
-from coevo.configs.run_config import RunConfig
 from coevo.flows.scaffold.templates import ENVIRONMENT, PARTS, RECIPE, RECIPE_TEST, PartTemplate
 from coevo.utilities.errors import CoevoError, unknown
 
@@ -84,6 +83,8 @@ def _package(name: str, template: PartTemplate, directory: Path) -> list[Path]:
 
 def _built_in(setting: str) -> set[str]:
     """Types of a section that ship with coevo, which take precedence over installed ones."""
+    from coevo.configs.run_config import RunConfig
+
     kinds: list[type[Config]] = [RunConfig]
     for key in setting.split("."):
         kinds = classes(kinds[0].model_fields[key].annotation)

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coevo.configs.load.load import shipped
 from coevo.configs.load.load_study import stored_study
+from coevo.configs.load.shipped_files import shipped
 from coevo.configs.run_config import digest
 from coevo.configs.study_config import StudyConfig
 from coevo.flows.studies.outcome import Outcome

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dvc_data.hashfile.db.local import LocalHashFileDB
     from dvc_data.hashfile.obj import HashFile
 
-    from coevo.lineage.objects.private import PrivateRepo
+    from coevo.lineage.objects.dvc_repo import PrivateRepo
 
 LINKS = ("hardlink", "copy")
 
@@ -138,7 +138,7 @@ class Artifacts:
 
     @cached_property
     def _repo(self) -> "PrivateRepo":
-        from coevo.lineage.objects.private import PrivateRepo
+        from coevo.lineage.objects.dvc_repo import PrivateRepo
 
         _quieten()
         with _one_line(f"opening {self.root}"):

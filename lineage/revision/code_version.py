@@ -12,12 +12,12 @@ from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, distributions
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from coevo.configs.adapter_config import AdapterConfig
-from coevo.configs.rows_config import RowsConfig
-from coevo.configs.run_config import RunConfig
 from coevo.lineage.revision.manifest import Manifest
+
+if TYPE_CHECKING:
+    from coevo.configs.run_config import RunConfig
 
 PACKAGE = Path(__file__).parents[2]
 PACKAGES = ("utilities", "configs", "records", "envs", "memory", "models", "lineage", "tasks", "flows")
@@ -172,12 +172,12 @@ def _shown(settings: Mapping[str, Any], key: str) -> str:
     return repr(settings[key]) if key in settings else "absent"
 
 
-def code_of_run(config: RunConfig) -> Code:
+def code_of_run(config: "RunConfig") -> Code:
     """Code that decides the revisions of a run made now."""
     return Code(code_revision(), packages(), own_modules(config))
 
 
-def own_modules(config: RunConfig) -> Mapping[str, str]:
+def own_modules(config: "RunConfig") -> Mapping[str, str]:
     """SHA-256 (hex) over the sources of each module that the settings name, by module; nothing is imported.
 
     Sources of an installed module are its package. Sources of a module in ``python_path`` are its package, and the
@@ -192,8 +192,11 @@ def _own_modules(names: tuple[str, ...], folders: tuple[str, ...]) -> Mapping[st
     return {name: hash_of_files(files) for name, files in found.items() if files}
 
 
-def _named(config: RunConfig) -> Iterator[str]:
+def _named(config: "RunConfig") -> Iterator[str]:
     """Modules of the settings ``type`` with an import path, or with the name of an installed part, and of functions."""
+    from coevo.configs.adapter_config import AdapterConfig
+    from coevo.configs.rows_config import RowsConfig
+
     kinds = {str(value) for key, value in flat(config.model_dump(mode="json")).items() if key.endswith(".type")}
     yield from (kind.partition(":")[0] for kind in kinds if ":" in kind)
     yield from (part.module for part in _installed_parts() if part.name in kinds)

@@ -1,6 +1,6 @@
 """Optimizer state that only some revisions keep, since it is several times as large as the weights.
 
-From ``LARGE`` bytes on, a run keeps the optimizer for its last revision and for every k-th, k being
+From ``LARGE_OPTIMIZER`` bytes on, a run keeps the optimizer for its last revision and for every k-th, k being
 ``lineage.optimizer_every``. The manifest of each other revision names it in ``until_next``: it may be gone as soon as a
 newer revision exists.
 """
@@ -8,17 +8,16 @@ newer revision exists.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coevo.configs.sections import LARGE_OPTIMIZER, LineageConfig
 from coevo.lineage.revision.manifest import Manifest
 
 OPTIMIZER = "optimizer"
-LARGE = LARGE_OPTIMIZER
-"""Bytes of optimizer state from which on not every revision keeps it."""
 
 
 def is_sparse(sizes: Mapping[str, int]) -> bool:
     """True if not every revision keeps the optimizer; ``sizes`` has the bytes of each artifact."""
-    return OPTIMIZER in sizes and sizes[OPTIMIZER] >= LARGE
+    from coevo.configs.sections import LARGE_OPTIMIZER
+
+    return OPTIMIZER in sizes and sizes[OPTIMIZER] >= LARGE_OPTIMIZER
 
 
 def until_next(revision: int, sizes: Mapping[str, int], config: Mapping[str, Any]) -> list[str]:
@@ -29,6 +28,8 @@ def until_next(revision: int, sizes: Mapping[str, int], config: Mapping[str, Any
         sizes: bytes of each of its artifacts.
         config: of the run, as in the manifest.
     """
+    from coevo.configs.sections import LineageConfig
+
     every = LineageConfig.model_validate(config.get("lineage", {})).optimizer_every
     return [OPTIMIZER] if is_sparse(sizes) and revision % every else []
 

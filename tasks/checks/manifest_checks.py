@@ -32,8 +32,6 @@ from coevo.tasks.publish.reporter import Silent
 from coevo.utilities.errors import CoevoError
 
 ELSEWHERE = "`coevo fsck --repair --from REMOTE` if it was pushed, a backup of the run's bank/"
-Recorded = Mapping[str, set[tuple[int, str]]]
-"""Versions that revisions need, by table, each with its content hash."""
 
 
 class BankCheck:

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from coevo.configs.rollout.rollout_config import COLD
-from coevo.configs.sections import AlarmConfig
 from coevo.lineage.revision.manifest import Manifest
 from coevo.records.answer_faults import REMEDIES, Fault
 from coevo.records.intervals import Rate, chance_of_fall, chance_of_losses
@@ -20,6 +18,9 @@ from coevo.records.metric_names import (
     UNUSABLE,
     UNWRITTEN,
 )
+
+if TYPE_CHECKING:
+    from coevo.configs.sections import AlarmConfig
 
 SOLVED = 0.9
 """Training success from which on an idle writer is no alarm: little is left to write."""
@@ -169,6 +170,8 @@ def _unusable(manifest: Manifest) -> Iterator[str]:
 
 
 def _flat(manifest: Manifest) -> Iterator[str]:
+    from coevo.configs.rollout.rollout_config import COLD
+
     limit = _limits(manifest).flat
     count = manifest.metrics.get(STREAK, 0.0)
     if count >= limit:
@@ -206,7 +209,9 @@ def _unread(manifest: Manifest) -> Iterator[str]:
         yield "remedy: a larger bank.writer.model.max_new_tokens"
 
 
-def _limits(manifest: Manifest) -> AlarmConfig:
+def _limits(manifest: Manifest) -> "AlarmConfig":
+    from coevo.configs.sections import AlarmConfig
+
     return AlarmConfig(**manifest.state["config"].get("alarm", {}))
 
 

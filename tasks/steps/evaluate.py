@@ -15,7 +15,7 @@ from functools import partial
 from itertools import accumulate
 
 from coevo.configs.bank.bank_config import BankConfig
-from coevo.configs.rollout.rollout_config import MAX_TURNS
+from coevo.configs.base import MAX_TURNS
 from coevo.envs.base import Environment
 from coevo.envs.failures import EpisodeFailure, attempted, sound
 from coevo.memory.retrieval.index import Index

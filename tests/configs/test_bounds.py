@@ -13,7 +13,8 @@ from pydantic.fields import FieldInfo
 import coevo.configs
 from coevo.configs.bank.writer_model_config import EndpointAccess
 from coevo.configs.base import TEXT, Config
-from coevo.configs.load.load import load_recipe, names
+from coevo.configs.load.load import load_recipe
+from coevo.configs.load.shipped_files import names
 from coevo.configs.outside_part import OutsidePartConfig
 from coevo.utilities.errors import ConfigError
 

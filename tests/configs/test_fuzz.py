@@ -8,7 +8,8 @@ import time
 import pytest
 import yaml
 
-from coevo.configs.load.load import ROOT, load_recipe, names
+from coevo.configs.load.load import load_recipe
+from coevo.configs.load.shipped_files import ROOT, names
 from coevo.configs.run_config import RunConfig
 from coevo.utilities.errors import ConfigError
 

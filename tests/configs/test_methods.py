@@ -2,7 +2,8 @@
 
 import pytest
 
-from coevo.configs.load.load import load_method, load_recipe, names
+from coevo.configs.load.load import load_method, load_recipe
+from coevo.configs.load.shipped_files import names
 
 GROUPS = {"tasks": 16, "group_size": 8}
 LR = {"lr": 1e-6}

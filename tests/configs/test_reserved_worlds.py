@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from coevo.configs.load.load import load_recipe, names
+from coevo.configs.load.load import load_recipe
+from coevo.configs.load.shipped_files import names
 from coevo.configs.reserved_worlds import BLOCKS, FIRST, SIZE, is_reserved
 
 ROOT = Path(__file__).parents[2]

@@ -3,7 +3,8 @@
 import pytest
 
 from coevo.configs.compositions import unused
-from coevo.configs.load.load import load_recipe, names
+from coevo.configs.load.load import load_recipe
+from coevo.configs.load.shipped_files import names
 
 COEVO = "homerules-coevo-rl"
 POLICY, TRAINED, WRITER = (

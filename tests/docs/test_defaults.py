@@ -4,7 +4,7 @@ import pytest
 import yaml
 from support.defaults import GIVEN, PAGE, given, page, settings, source
 
-from coevo.configs.load.load import ROOT
+from coevo.configs.load.shipped_files import ROOT
 
 DEPARTURES = {
     "coevo-rl": {"bank.retrieval.scoped", "bank.writer.type", "bank.admission.per"},

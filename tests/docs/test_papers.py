@@ -10,7 +10,8 @@ import yaml
 from support.defaults import leaves, written
 from support.outside import built_in
 
-from coevo.configs.load.load import load_method, load_recipe, names
+from coevo.configs.load.load import load_method, load_recipe
+from coevo.configs.load.shipped_files import names
 from coevo.configs.schedule_config import ScheduleConfig
 from coevo.configs.update.advantage_config import AdvantageConfig
 from coevo.configs.update.reward_config import RewardConfig

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from coevo.configs.load.load import names
+from coevo.configs.load.shipped_files import names
 from coevo.flows.cli.app import app, main
 
 ROOT = Path(__file__).parents[2]

@@ -10,10 +10,10 @@ from support.lineage_driver import Shelf, lineage_in, play, run_in
 from support.listener import Listener
 from support.sessions import opened
 
+from coevo.configs import sections
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.lock import cache_lock, runs_lock
 from coevo.lineage.objects.cache import Cache
-from coevo.lineage.revision import sparse
 from coevo.lineage.workspace import Workspace
 from coevo.tasks import commit as module
 from coevo.tasks.commit import Committer, remove_superseded
@@ -93,7 +93,7 @@ from pathlib import Path
 
 from support.lineage_driver import run_in
 
-from coevo.lineage.revision import sparse
+from coevo.configs import sections
 from coevo.tasks.commit import remove_superseded
 from coevo.lineage.workspace import Workspace
 
@@ -104,7 +104,7 @@ def dying(path, missing_ok=False):
         os.kill(os.getpid(), signal.SIGKILL)
     unlink(path, missing_ok=missing_ok)
 
-Path.unlink, sparse.LARGE = dying, 0
+Path.unlink, sections.LARGE_OPTIMIZER = dying, 0
 remove_superseded(Workspace(Path(sys.argv[1])), run_in(sys.argv[1]))
 """
 
@@ -112,7 +112,7 @@ remove_superseded(Workspace(Path(sys.argv[1])), run_in(sys.argv[1]))
 @pytest.fixture(autouse=True, scope="module")
 def every_size_is_large():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparse, "LARGE", 0)
+        patch.setattr(sections, "LARGE_OPTIMIZER", 0)
         yield
 
 
@@ -156,7 +156,7 @@ def test_the_manifest_names_what_the_next_revision_removes(directory, run):
 
 
 def test_a_small_optimizer_stays_in_every_revision_and_in_no_manifest(directory, monkeypatch):
-    monkeypatch.setattr(sparse, "LARGE", 2**30)
+    monkeypatch.setattr(sections, "LARGE_OPTIMIZER", 2**30)
     play(directory, 4)
     assert [manifest.state.get("until_next") for manifest in lineage_in(directory).history.log()] == [None] * 4
     remove(directory)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coevo.configs.bank.retrieval_config import AnyRetrievalConfig
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
 from coevo.flows.console.trust_prompt import trust_run
@@ -18,6 +17,7 @@ from coevo.records.task import Task, key_by
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
+    from coevo.configs.bank.retrieval_config import AnyRetrievalConfig
     from coevo.memory.library import Library
     from coevo.memory.retrieval.quality import Query
     from coevo.memory.retrieval.scorer import Score
@@ -110,7 +110,7 @@ def _task(row: dict[str, Any]) -> Task:
     return Task(row["env"], row["kind"], row["instruction"], row["scope"], row["split"], json.loads(row["data"]))
 
 
-def _scores(own: AnyRetrievalConfig, library: "Library") -> "tuple[dict[str, Score], dict[str, str]]":
+def _scores(own: "AnyRetrievalConfig", library: "Library") -> "tuple[dict[str, Score], dict[str, str]]":
     """Score functions by name, and the reason for each retrieval that cannot be used on this machine."""
     from coevo.memory.retrieval.quality import by_text, chance
     from coevo.memory.retrieval.scorer import scorer_of

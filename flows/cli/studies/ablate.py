@@ -5,20 +5,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coevo.configs.load.load import ROOT
-from coevo.configs.load.load_study import changed, configured, grid, load_studies, load_study
-from coevo.configs.load.pairing import Pairing
-from coevo.configs.load.paper_tables import table_studies, table_study
-from coevo.configs.run_config import RunConfig
-from coevo.configs.study_config import StudyConfig
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, with_option_groups, workspace_at
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
+
+if TYPE_CHECKING:
+    from coevo.configs.load.pairing import Pairing
+    from coevo.configs.run_config import RunConfig
+    from coevo.configs.study_config import StudyConfig
 
 OVER = {
     "end": "at the end",
@@ -49,18 +48,24 @@ class StudyOptions:
     seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds: 1 to this number.")] = None
     name: Annotated[str | None, typer.Option(help="Name that its runs begin with; by default the study's.")] = None
 
-    def described(self) -> StudyConfig:
+    def described(self) -> "StudyConfig":
         """The study with the user's settings.
 
         Raises:
             CoevoError: the options name none, or one that is not possible.
         """
+        from coevo.configs.load.load_study import changed
+
         # With a grid, the first word is a setting as well.
         first = [] if self.recipe is None or self.study is None else [self.study]
         settings = [*first, *(self.overrides or [])]
         return changed(self._chosen(settings), self.name, self.seeds, settings)
 
-    def _chosen(self, settings: list[str]) -> StudyConfig:
+    def _chosen(self, settings: list[str]) -> "StudyConfig":
+        from coevo.configs.load.load_study import grid, load_study
+        from coevo.configs.load.pairing import Pairing
+        from coevo.configs.load.paper_tables import table_studies, table_study
+
         if self.recipe is not None and self.axes:
             return grid(self.recipe, self.axes, _panel(self.recipe, settings), settings)
         if self.recipe is not None or self.axes:
@@ -149,7 +154,7 @@ def _panel(recipe: str, settings: list[str]) -> str:
     return configure(recipe, settings).evaluation.panels[0]
 
 
-def _panel_of(pairing: Pairing, settings: list[str]) -> str:
+def _panel_of(pairing: "Pairing", settings: list[str]) -> str:
     """The first panel of a pairing with the settings of every arm."""
     from coevo.flows.configure import configure_pairing
 
@@ -157,6 +162,8 @@ def _panel_of(pairing: Pairing, settings: list[str]) -> str:
 
 
 def _list(as_json: bool) -> int:
+    from coevo.configs.load.load_study import load_studies
+
     studies, standings = load_studies(), kept_standings()
     if as_json:
         sizes = [{key: row[key] for key in SIZE} for row in sized(studies, standings)]
@@ -169,7 +176,7 @@ def _list(as_json: bool) -> int:
     return 0
 
 
-def _dry_run(study: StudyConfig, workspace: Workspace, as_json: bool) -> int:
+def _dry_run(study: "StudyConfig", workspace: Workspace, as_json: bool) -> int:
     from coevo.flows.studies.outcome import is_finished, revisions_of
     from coevo.flows.studies.study_runs import arms_of, check_parts, check_runs, hours_of, runs_of
 
@@ -200,7 +207,7 @@ def _dry_run(study: StudyConfig, workspace: Workspace, as_json: bool) -> int:
     return 0
 
 
-def _play(study: StudyConfig, workspace: Workspace, quiet: bool, keep: Path | None) -> int:
+def _play(study: "StudyConfig", workspace: Workspace, quiet: bool, keep: Path | None) -> int:
     from coevo.flows.studies.ablate import THEN, start
 
     try:
@@ -210,7 +217,7 @@ def _play(study: StudyConfig, workspace: Workspace, quiet: bool, keep: Path | No
         raise
 
 
-def _submit(study: StudyConfig, workspace: Workspace, pool: str, as_json: bool) -> int:
+def _submit(study: "StudyConfig", workspace: Workspace, pool: str, as_json: bool) -> int:
     """Create the runs that do not exist, and have the workers of a pool play those that are not finished."""
     from coevo.flows.sessions.schedules import submit
     from coevo.flows.studies.outcome import is_finished, revisions_of
@@ -234,7 +241,7 @@ def _submit(study: StudyConfig, workspace: Workspace, pool: str, as_json: bool) 
     return 0
 
 
-def _report(study: StudyConfig, workspace: Workspace, as_json: bool, keep: Path | None) -> None:
+def _report(study: "StudyConfig", workspace: Workspace, as_json: bool, keep: Path | None) -> None:
     from coevo.flows.studies.ablate import result_of
 
     result = result_of(study, workspace, keep)
@@ -251,7 +258,7 @@ def _report(study: StudyConfig, workspace: Workspace, as_json: bool, keep: Path 
     output.line(result.summary())
 
 
-def _cells(row: dict[str, Any], study: StudyConfig) -> dict[str, object]:
+def _cells(row: dict[str, Any], study: "StudyConfig") -> dict[str, object]:
     is_base = row["arm"] == study.base.name
     return {
         "arm": row["arm"],
@@ -277,7 +284,7 @@ COMMANDS = (ablate,)
 SIZE = ("arms", "seeds", "hours", "result")
 
 
-def sized(studies: Sequence[StudyConfig], standings: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def sized(studies: "Sequence[StudyConfig]", standings: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Size of each study, with its hours on two quiet cores and what has come out; no arm is composed."""
     for study in studies:
         hours = None if study.minutes is None or study.needs else study.seeds * len(study.arms) * study.minutes / 60
@@ -292,6 +299,8 @@ def sized(studies: Sequence[StudyConfig], standings: Mapping[str, str]) -> Itera
 
 def kept_standings() -> dict[str, str]:
     """Verdict on each study that the checkout keeps a result of; empty where there is no checkout."""
+    from coevo.configs.load.shipped_files import ROOT
+
     found: dict[str, str] = {}
     for path in (ROOT.resolve().parent / "benchmarks" / "results" / "studies").glob("*.json"):
         document = json.loads(path.read_text("utf-8"))
@@ -301,11 +310,13 @@ def kept_standings() -> dict[str, str]:
     return found
 
 
-def listed(studies: Sequence[StudyConfig]) -> Iterator[dict[str, Any]]:
+def listed(studies: "Sequence[StudyConfig]") -> Iterator[dict[str, Any]]:
     """One row per study: what it is about, and what it plays.
 
     ``episodes``: planned training episodes of all runs, without replays; None for a study that cannot run.
     """
+    from coevo.configs.load.load_study import configured
+
     for study in studies:
         configs = [] if study.needs else [configured(study, arm, 1) for arm in study.arms]
         yield {
@@ -320,12 +331,12 @@ def listed(studies: Sequence[StudyConfig]) -> Iterator[dict[str, Any]]:
         }
 
 
-def episodes(config: RunConfig) -> int:
+def episodes(config: "RunConfig") -> int:
     """Training episodes that a run plans: iterations x tasks x group."""
     return config.iterations * config.rollout.tasks * config.rollout.group_size
 
 
-def _extras(configs: Sequence[RunConfig]) -> Iterator[str]:
+def _extras(configs: "Sequence[RunConfig]") -> Iterator[str]:
     embeds = any(
         "embedding" in config.bank.retrieval.model_dump_json() for config in configs if config.bank is not None
     )

@@ -23,14 +23,14 @@ class ContrastWriter:
         Contrastive pairs come first, then success clusters, then failure clusters. A lesson of several episodes is one
         candidate with all of them as sources. Entries of the library are not proposed again.
         """
-        drafts: dict[str, Entry] = {}
+        by_id: dict[str, Entry] = {}
         for contrast in self._buffered(contrasts(evidence.episodes, evidence.revision)):
             for lesson in contrast.lessons:
                 entry = rescoped(lesson, self._key(contrast.episodes[0].task))
-                drafts[entry.id] = _join(drafts.get(entry.id, entry), entry)
-        fresh = [entry for entry in drafts.values() if entry.id not in evidence.library.row_of]
+                by_id[entry.id] = _join(by_id.get(entry.id, entry), entry)
+        fresh = [entry for entry in by_id.values() if entry.id not in evidence.library.row_of]
         candidates = tuple(fresh[: self._config.candidates])
-        counts = {"contrast_lessons": float(len(drafts)), "contrast_known": float(len(drafts) - len(fresh))}
+        counts = {"contrast_lessons": float(len(by_id)), "contrast_known": float(len(by_id) - len(fresh))}
         return Proposal(candidates, worth(candidates, evidence.episodes), counts=counts)
 
     def _buffered(self, ranked: Iterable[Contrast]) -> Iterator[Contrast]:
@@ -42,8 +42,8 @@ class ContrastWriter:
             yield contrast
 
 
-def _join(draft: Entry, lesson: Entry) -> Entry:
-    return replace(draft, sources=tuple(dict.fromkeys([*draft.sources, *lesson.sources])))
+def _join(candidate: Entry, lesson: Entry) -> Entry:
+    return replace(candidate, sources=tuple(dict.fromkeys([*candidate.sources, *lesson.sources])))
 
 
 def writer(config: QuoteContrastConfig, key: KeyFunction) -> ContrastWriter:

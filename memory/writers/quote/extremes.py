@@ -55,12 +55,12 @@ class ExtremesWriter:
         self, looked_at: Sequence[Episode], draw: Draw, zone: str, revision: int, known: Set[str]
     ) -> list[Entry]:
         """New entries in order of their first occurrence; a lesson of several episodes is one entry."""
-        drafts: dict[str, _Draft] = {}
+        candidates: dict[str, _Candidate] = {}
         for episode in looked_at:
             for lesson in draw(episode, revision):
                 entry = replace(rescoped(lesson, self._key(episode.task)), zone=zone)
-                drafts.setdefault(entry.id, _Draft(entry, {})).episodes[episode.id] = episode
-        return [draft.written() for draft in drafts.values() if draft.entry.id not in known]
+                candidates.setdefault(entry.id, _Candidate(entry, {})).episodes[episode.id] = episode
+        return [candidate.written() for candidate in candidates.values() if candidate.entry.id not in known]
 
 
 def discoveries(episode: Episode, revision: int) -> list[Entry]:
@@ -77,7 +77,7 @@ def mistakes(episode: Episode, revision: int) -> list[Entry]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Draft:
+class _Candidate:
     entry: Entry
     episodes: dict[str, Episode]
 

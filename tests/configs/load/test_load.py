@@ -9,7 +9,8 @@ import pytest
 from support.refusal import refusal
 
 import coevo
-from coevo.configs.load.load import SourceError, check, load_method, load_recipe, names, validate
+from coevo.configs.load.load import SourceError, check, load_method, load_recipe, validate
+from coevo.configs.load.shipped_files import names
 
 RECIPE = "homerules-coevo-rl"
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from coevo.configs.load.load import describe, names
 from coevo.configs.load.load_study import changed, configured, grid, load_studies, load_study
+from coevo.configs.load.shipped_files import describe, names
 from coevo.configs.study_config import MetricConfig
 from coevo.utilities.errors import ConfigError
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coevo.configs.load.load import load_method, names, shipped_settings
+from coevo.configs.load.load import load_method, shipped_settings
 from coevo.configs.load.pairing import Pairing, load_pairing, parts_of
+from coevo.configs.load.shipped_files import names
 from coevo.utilities.errors import ConfigError
 
 FROZEN = ("experience-only", "memrl-style", "react", "reflexion-style")

@@ -5,7 +5,6 @@ import shlex
 import pytest
 
 from coevo.configs.load import paper_tables
-from coevo.configs.load.load import names
 from coevo.configs.load.load_study import configured
 from coevo.configs.load.pairing import load_pairing
 from coevo.configs.load.paper_tables import (
@@ -16,6 +15,7 @@ from coevo.configs.load.paper_tables import (
     table_studies,
     table_study,
 )
+from coevo.configs.load.shipped_files import names
 from coevo.utilities.errors import ConfigError
 
 ROWS = paper_rows()

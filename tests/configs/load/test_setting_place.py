@@ -8,8 +8,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 from support.refusal import refusal
 
 from coevo.configs.base import Config
-from coevo.configs.load.load import load_env, load_recipe, names, validate
+from coevo.configs.load.load import load_env, load_recipe, validate
 from coevo.configs.load.setting_place import located
+from coevo.configs.load.shipped_files import names
 from coevo.utilities.errors import ConfigError
 
 JERP = "homerules-jerp"

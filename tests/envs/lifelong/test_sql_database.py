@@ -6,7 +6,7 @@ import pytest
 
 from coevo.envs.lifelong.sql_answers import answers
 from coevo.envs.lifelong.sql_database import MAX_ROWS, SqlTable, executed, image_of, table_hash, table_rows
-from coevo.envs.lifelong.sql_dialects import nesting_fault
+from coevo.envs.lifelong.sqlglot_bounds import nesting_fault
 
 FRUIT = SqlTable(
     "fruit",

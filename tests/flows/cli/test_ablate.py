@@ -82,7 +82,7 @@ def test_the_list_loads_no_large_library():
 def test_a_dry_run_checks_every_arm_and_writes_nothing(coevo, mine, tmp_path):
     done = coevo("ablate", mine, "rollout.tasks=3", "--dry-run", "--workspace", tmp_path / "none")
     assert (done.code, done.err) == (0, "")
-    assert "every arm is possible: 4 runs, 288 episodes, about 0." in done.out
+    assert "every arm is possible: 4 runs, 288 episodes, about " in done.out
     assert not (tmp_path / "none").exists()
     document = json.loads(coevo("ablate", mine, "--dry-run", "--json", "--seeds", 1).out)
     assert document["runs"] == ["mine-few-s1", "mine-many-s1"]

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from coevo.configs.load import load
-from coevo.configs.load.load import names
+from coevo.configs.load import shipped_files
+from coevo.configs.load.shipped_files import names
 from coevo.envs.registry import find
 from coevo.envs.shipped import SHIPPED
 
@@ -70,14 +70,14 @@ def test_named_methods_and_recipes_are_compared_and_described(coevo):
 
 def test_a_new_method_appears_by_itself(coevo, tmp_path, monkeypatch):
     copied = tmp_path / "configs"
-    shutil.copytree(load.ROOT, copied, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    shutil.copytree(shipped_files.ROOT, copied, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     (copied / "methods" / "mine.yaml").write_text(
         "# Mine.\nclusters: {delta: 0.9}\ncontext: {placement: system, memory_length: null, history: states}\n"
         "bank: {retrieval: {type: cluster, k: 3, warmup: 5, min_entries: 10, share: 0.5, warnings: 2}}\n"
         "update: {advantage: {type: gigpo, gamma: 0.9}, reward: {type: discounted}, loss: {kl_coefficient: 0.0}}\n"
         "schedule: {type: frozen-after-first}\n"
     )
-    monkeypatch.setattr(load, "ROOT", copied)
+    monkeypatch.setattr(shipped_files, "ROOT", copied)
     (mine,) = [each for each in json.loads(coevo("methods", "--json").out) if each["name"] == "mine"]
     assert mine["description"] == "Mine."
     assert (

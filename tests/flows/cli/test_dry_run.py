@@ -14,7 +14,8 @@ from support.tools import parrot
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from coevo.configs.bank.admission_config import notice
-from coevo.configs.load.load import load_recipe, names
+from coevo.configs.load.load import load_recipe
+from coevo.configs.load.shipped_files import names
 from coevo.flows import api
 from coevo.models.policy.language_model import Policy
 from coevo.models.policy.layout import Deviation

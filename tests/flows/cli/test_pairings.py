@@ -8,8 +8,9 @@ from support import runs
 from support.chat_model import small_model
 
 from coevo import Pairing
-from coevo.configs.load.load import load_recipe, names
+from coevo.configs.load.load import load_recipe
 from coevo.configs.load.paper_tables import paper_rows
+from coevo.configs.load.shipped_files import names
 from coevo.envs.shipped import SHIPPED
 from coevo.flows import api
 from coevo.flows.configure import configure_pairing

@@ -6,9 +6,9 @@ import pytest
 from support import small_run
 from support.fsck import fsck
 
+from coevo.configs import sections
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.objects.cache import Cache
-from coevo.lineage.revision import sparse
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.commit import remove_superseded
 
@@ -18,7 +18,7 @@ def made(tmp_path_factory):
     """A run of revisions 0 to 3 with ``lineage.optimizer_every=2``: 0, 2 and 3 keep an optimizer."""
     root = tmp_path_factory.mktemp("sparse") / "workspace"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparse, "LARGE", 0)
+        patch.setattr(sections, "LARGE_OPTIMIZER", 0)
         run = small_run.build(root, overrides=["lineage.optimizer_every=2"], optimizer=True)
         assert remove_superseded(Workspace(root), run) == 2  # a list and its file
     return root
@@ -26,7 +26,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def workspace(made, tmp_path, monkeypatch, tracking_uri):
-    monkeypatch.setattr(sparse, "LARGE", 0)
+    monkeypatch.setattr(sections, "LARGE_OPTIMIZER", 0)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking_uri)
     return shutil.copytree(made, tmp_path / "copy")
 

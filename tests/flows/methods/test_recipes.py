@@ -6,7 +6,8 @@ import pytest
 from support.loop import novice, played
 from support.soak import mostly_soak
 
-from coevo.configs.load.load import load_recipe, names
+from coevo.configs.load.load import load_recipe
+from coevo.configs.load.shipped_files import names
 from coevo.tasks.run.warmstart import teaches
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]

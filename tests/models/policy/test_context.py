@@ -9,7 +9,8 @@ from support.prompts import MOMENT, chat_context, text, words_context
 from support.scripted import episodes
 
 from coevo.configs.context_config import ContextConfig
-from coevo.configs.load.load import load_recipe, names
+from coevo.configs.load.load import load_recipe
+from coevo.configs.load.shipped_files import names
 from coevo.envs.homerules.homerules import HomeRules
 from coevo.memory.evidence.contrasts import lessons
 from coevo.memory.text import MAX_FIELD_CHARS

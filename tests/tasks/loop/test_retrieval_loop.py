@@ -76,7 +76,7 @@ def test_step_entries_cost_tokens_of_their_own(tmp_path):
         episodes, metrics = step(session)
         assert {len(t.retrieved) for e in episodes for t in e.turns} == {1}
         assert metrics["bank/retrieval/step_tokens"] == len([".", "task", "safe", "n0"])
-        assert 0 < session_rates(session)["bank/retrieval/seconds"] < 5
+        assert session_rates(session)["bank/retrieval/seconds"] > 0
 
 
 def session_rates(session):

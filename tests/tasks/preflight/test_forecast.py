@@ -6,7 +6,8 @@ from functools import cache
 import pytest
 from support.policies import WORDS, qwen
 
-from coevo.configs.load.load import load_recipe, names
+from coevo.configs.load.load import load_recipe
+from coevo.configs.load.shipped_files import names
 from coevo.envs.registry import make
 from coevo.models.capacity.devices import GIB, KNOWN, Device, Machine, here, named
 from coevo.models.policy.policy import save
