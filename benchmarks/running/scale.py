@@ -29,12 +29,14 @@ from benchmarks.running.durability import snapshot
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.atomic_files import write_atomically
 from coevo.memory.bank.bank import Bank
+from coevo.memory.bank.bank_address import BankAddress, BankPath, bank_path
 from coevo.memory.bank.change import BankChange
+from coevo.memory.bank.lance_files import manifest_name
 from coevo.utilities.errors import CoevoError
 
 SIZES = (100, 1_000, 10_000)
-CHANGED, REPEATS = 20, 3
-READERS, READ_ENTRIES, WRITES = 8, 1_000, 10
+CHANGED, REPEATS, REQUESTS = 20, 3, 20
+READERS, READ_ENTRIES, WRITES = 64, 10_000, 10
 REVISIONS = (50, 200)
 COMMANDS = ("log", "report", "fsck", "gc")
 BUCKET = "bench"
@@ -61,8 +63,8 @@ def run(bench: Bench) -> None:
         found = bench.cell(f"bank-{size}", partial(measure_bank, size))
         for name in ("snapshot", "rollback"):
             here, there = (found[where][f"{name}_seconds"] for where in ("directory", "s3"))
-            asked = found["s3"][f"{name}_requests"]
-            times = f"{there / here:.1f} times, {asked} requests"
+            asked, each = found["s3"][f"{name}_requests"], found["s3"]["request_seconds"]
+            times = f"{there / here:.1f} times, {(there - asked * each) / here:.1f} without its {asked:.0f} requests"
             print(f"  {size:7} entries, {name}: {here:.3f}, on S3 {there:.3f} ({times})")
     read = bench.cell("readers", measure_readers)
     print(f"{read['readers']} readers beside a writer on S3: {read['reads']} reads, {read['stale']} stale (target 0)")
@@ -94,7 +96,19 @@ def _timed(address: str, entries: int, log: Path) -> BenchResult:
             found[name].append(_seconds(what))
             asked[name].append(_requests(log) - before)
     seconds = {f"{name}_seconds": median(values) for name, values in found.items()}
+    seconds["request_seconds"] = _request_seconds(bank_path(address), log)
     return {"first_seconds": first, **seconds, **{f"{name}_requests": median(values) for name, values in asked.items()}}
+
+
+def _request_seconds(bank: BankPath, log: Path) -> float:
+    """Seconds of a bare request to S3, which fetches a small file; 0 for a directory."""
+    if not isinstance(bank, BankAddress):
+        return 0.0
+    before = _requests(log)
+    with TemporaryDirectory() as folder:
+        fetched = partial((bank / "entries.lance" / manifest_name(1)).copy_to, Path(folder) / "manifest")
+        seconds = sum(_seconds(fetched) for _ in range(REQUESTS))
+    return seconds / (_requests(log) - before)
 
 
 def _requests(log: Path) -> int:

@@ -122,7 +122,6 @@ class StoredBank(BankView):
         Raises:
             CoevoError: a version is missing; names table and version. Reading damaged tables raises, too.
         """
-        self._require_tables()
         for name in SCHEMAS:
             require_version(self._path, name, versions[name])
         recorded = hashes or {}

@@ -49,7 +49,7 @@ def open_version(bank: BankPath, name: str, version: int) -> Any:
     """
     require_version(bank, name, version)
     with readable(name, version):
-        require_files(existing(bank, name), version)
+        require_files(bank, name, version)
     try:
         with readable(name):
             opened = open_table(bank, name)
@@ -78,24 +78,26 @@ def require_version(bank: BankPath, name: str, version: int) -> None:
         CoevoError: the version is missing.
         UnreadableError: the table is missing.
     """
-    with readable(name):
-        table = existing(bank, name)
-    if not (table / manifest_name(version)).exists():
+    if not (bank / f"{name}.lance" / manifest_name(version)).exists():
+        with readable(name):
+            existing(bank, name)
         raise CoevoError(
             f"bank table {name}: version {version} is gone, so its revision cannot be read: "
             "copy the run's bank/ back from a backup, or choose another revision"
         )
 
 
-def require_files(table: BankPath, version: int) -> None:
-    """Make sure that reading a version does not block.
+def require_files(bank: BankPath, name: str, version: int) -> None:
+    """Make sure that reading a version does not block, which no object on S3 does.
 
     Raises:
-        OSError: a needed file is not a regular file.
+        OSError: a needed file is not a regular file, or the table is missing.
         ValueError: the manifest is damaged.
     """
-    if not isinstance(table, Path):
+    if not isinstance(bank, Path):
         return
+    table = existing(bank, name)
+    assert isinstance(table, Path)
     try:
         needed = read_version(table / manifest_name(version))
     except CoevoError:

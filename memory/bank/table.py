@@ -16,7 +16,7 @@ from coevo.memory.bank.compaction import ROW, compaction, counting, within
 from coevo.memory.bank.content_hash import content_hash
 from coevo.memory.bank.diff import changed_rows
 from coevo.memory.bank.lance_errors import UnreadableError, readable
-from coevo.memory.bank.opening import existing, open_table, open_version, require_files, require_version, set_aside
+from coevo.memory.bank.opening import open_table, open_version, require_files, require_version, set_aside
 from coevo.utilities.errors import CoevoError
 
 
@@ -47,7 +47,7 @@ class VersionedTable:
         """All rows of this version, sorted by id. Raises ``UnreadableError`` if its files are damaged."""
         if self._rows is None:
             with readable(self.name, self.version):
-                require_files(existing(self._bank, self.name), self.version)
+                require_files(self._bank, self.name, self.version)
                 rows = counting(self._table.search().with_row_id(True).to_arrow()).drop_columns([ROW])
                 self._hash = content_hash(rows)
             self._rows = rows
@@ -103,11 +103,11 @@ class VersionedTable:
         try:
             self._checkout(version)
             require_content(self, wanted)
-            self._table.restore()
-        finally:
+            self._table.restore()  # a manifest with the same files, so that the rows need not be read again
+        except BaseException:
             self._table.checkout_latest()
             self._forget()
-        require_content(self, wanted)
+            raise
         return True
 
     @property
@@ -124,7 +124,7 @@ class VersionedTable:
     def _checkout(self, version: int) -> None:
         require_version(self._bank, self.name, version)
         with readable(self.name, version):
-            require_files(existing(self._bank, self.name), version)
+            require_files(self._bank, self.name, version)
             self._table.checkout(version)
         self._forget()
 

@@ -129,7 +129,7 @@ class _Reader:
             raise FileNotFoundError(f"{path / manifest_name(version)} does not exist")
         if self._table is None:
             raise FileNotFoundError(f"{path} has no version that can be opened")
-        require_files(path, version)
+        require_files(self._bank, table, version)
 
     async def whole(self, version: int) -> str:
         """Content hash of a version read in full."""

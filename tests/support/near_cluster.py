@@ -61,5 +61,8 @@ class NearCluster:
         self.actors.append(NearActor(part, arguments))
         return self.actors[-1]
 
+    def capacity(self, resources, pool):
+        return self.room
+
     def put(self, value):
         return value

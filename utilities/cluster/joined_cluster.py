@@ -270,6 +270,12 @@ class JoinedCluster:
             raise ClusterError(f"{pool} asks for {_written(asked(resources))} of a node, and {_offer(nodes, False)}")
         return found
 
+    def capacity(self, resources: Resources, pool: str) -> int:
+        """Number of processes for which the nodes have room, free or not. Raises ``ClusterError`` for none."""
+        named = asked(resources)
+        return sum(min(int(node.total[name] / amount) for name, amount in named.items()) if named else 1
+                   for node in self.suited(resources, pool))  # fmt: skip
+
     def lacking(self, resources: Resources, pool: str, seconds: float) -> ClusterError:
         """Error of a process for which no room was found: says what is asked and what each node has free."""
         wanted = _written(asked(resources))
@@ -316,6 +322,8 @@ def leave() -> None:
 def _connect(address: str, seconds: float) -> None:
     """Join a cluster, in a thread: Ray waits without a limit where an agent of a node is late."""
     host, _, port = address.rpartition(":")
+    if not (host and port.isdecimal()):
+        raise ClusterError(f"{address[:100]!r} is no cluster's address: write HOST:PORT, or auto")
     give_up = time.monotonic() + seconds
     try:
         with socket.create_connection((host, int(port)), min(CONNECT_TIMEOUT_S, seconds)):

@@ -42,7 +42,9 @@ AGENT_PORTS = (
 """Ports of a node's agents, for the same reason: it waits for one that an agent chooses itself."""
 PREFIX = "coevo-ray-"
 """First part of the name of a session's folder."""
-LONGEST_FOLDER = 24
+INNER = "r"
+"""Folder in it for Ray, which lets everybody into its own."""
+LONGEST_FOLDER = 22
 """Most bytes of the path around it: those of Ray's sockets in it may have 107."""
 STARTED = b"Ray runtime started."
 """Line of ``ray start`` once a node is up."""
@@ -114,7 +116,13 @@ def start_head(files: ClusterFiles, cpus: int, seconds: float) -> Raylet:
     files.session.symlink_to(folder)
     for last in (False, True):
         port = free_port()
-        asked = ["--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}"]
+        asked = [
+            "--head",
+            f"--port={port}",
+            "--include-dashboard=false",
+            "--no-monitor",
+            f"--temp-dir={folder}/{INNER}",
+        ]
         process = _started([*asked, *_size(cpus)], files, HEAD, seconds, last)
         if process is not None:
             return Raylet(process, port)

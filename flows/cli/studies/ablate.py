@@ -1,6 +1,7 @@
 """``coevo ablate``: studies, listed, run and compared."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -99,10 +100,33 @@ class PlayOptions:
     ] = None
 
 
+@dataclass(frozen=True)
+class ClusterOptions:
+    """A cluster on whose nodes its runs are played, and the place where they live meanwhile."""
+
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Play the runs on a Ray cluster: HOST:PORT, or `auto`; needs --remote."),
+    ] = None
+    remote: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Directory or s3://BUCKET/PREFIX that all nodes reach.")
+    ] = None
+    cpus: Annotated[float, typer.Option(min=0.1, help="With --cluster: cores of a node that each run takes.")] = 1.0
+    gpus: Annotated[float, typer.Option(min=0.0, help="With --cluster: GPUs of a node that each run takes.")] = 0.0
+
+    def check(self, playing: PlayOptions) -> None:
+        """Refuse options that do not go together."""
+        if (self.cluster is None) != (self.remote is None):
+            raise CoevoError("--cluster and --remote go together: the nodes exchange the runs at an address")
+        if self.cluster is not None and (playing.keep is not None or playing.pool is not None):
+            raise CoevoError("--cluster plays a study elsewhere: leave --pool and --keep out")
+
+
 @with_option_groups
 def ablate(
     options: StudyOptions,
     playing: PlayOptions,
+    nodes: ClusterOptions,
     list_all: Annotated[bool, typer.Option("--list", help="List the studies and their size.")] = False,
     as_json: JsonOption = False,
     directory: WorkspaceOption = None,
@@ -118,7 +142,8 @@ def ablate(
     With `--keep DIR` each seed has a reserved world of its own, and `DIR/STUDY.json` holds design, results and notes
     of what changed after results had been seen. Settings of your own are refused there.
 
-    A run that stops for approval exits with code 3. With --pool the command ends at once: repeat it with --show.
+    A run that stops for approval exits with code 3. With --pool the command ends at once: repeat it with --show. With
+    --cluster the runs are played side by side on the nodes of a Ray cluster; that of a dead node continues on another.
 
     Example: coevo ablate jerp-frozen-rules --seeds 3
     """
@@ -126,13 +151,14 @@ def ablate(
         return _list(as_json)
     described, workspace = options.described(), workspace_at(directory)
     keep, pool = playing.keep, playing.pool
+    nodes.check(playing)
     if keep is not None:
         _check_kept(options, pool)
     if playing.dry_run:
         return _dry_run(described, workspace, as_json)
     if pool is not None and not playing.show:
         return _submit(described, workspace, pool, as_json)
-    code = 0 if playing.show else _play(described, workspace, as_json, keep)
+    code = 0 if playing.show else _play(described, workspace, as_json, keep, nodes)
     _report(described, workspace, as_json, keep)
     return code
 
@@ -207,14 +233,28 @@ def _dry_run(study: "StudyConfig", workspace: Workspace, as_json: bool) -> int:
     return 0
 
 
-def _play(study: "StudyConfig", workspace: Workspace, quiet: bool, keep: Path | None) -> int:
+def _play(study: "StudyConfig", workspace: Workspace, quiet: bool, keep: Path | None, nodes: ClusterOptions) -> int:
     from coevo.flows.studies.ablate import THEN, start
 
     try:
+        if nodes.cluster is not None:
+            return _play_on_nodes(study, workspace, nodes)
         return start(study, workspace, quiet, alone=True, keep=keep)
     except KeyboardInterrupt:
         output.line(f"interrupted: {THEN}")
         raise
+
+
+def _play_on_nodes(study: "StudyConfig", workspace: Workspace, nodes: ClusterOptions) -> int:
+    from coevo.flows.servers.ray_cluster import cluster_address
+    from coevo.flows.studies.cluster_runs import play_on_cluster
+    from coevo.utilities.processes import Resources
+
+    assert nodes.cluster is not None
+    assert nodes.remote is not None
+    here = nodes.cluster == "auto" and not os.environ.get("RAY_ADDRESS")
+    address = cluster_address(workspace.root) if here else nodes.cluster
+    return play_on_cluster(study, workspace, address, nodes.remote, Resources(nodes.cpus, nodes.gpus))
 
 
 def _submit(study: "StudyConfig", workspace: Workspace, pool: str, as_json: bool) -> int:

@@ -1,5 +1,6 @@
 """Simulators on the nodes of a real Ray cluster: equal to local ones, also when nodes die, freeze and join."""
 
+import http.client
 import os
 import signal
 import subprocess
@@ -87,6 +88,23 @@ def test_every_socket_is_on_loopback(cluster):
     assert {ip.removeprefix("::ffff:") for ip in found} <= {"127.0.0.1", "::1"}
 
 
+def test_no_port_tells_anything_to_a_caller_without_the_token(cluster):
+    cluster.join()
+    processes = [each for node in (cluster.head, *cluster.nodes) for each in cluster.family(node)]
+    found = [c for each in processes for c in each.net_connections("tcp") if c.status == "LISTEN"]
+    assert len(found) > 4
+    for port in {each.laddr.port for each in found}:
+        asking = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            asking.request("GET", "/metrics")
+            assert asking.getresponse().status in (401, 403), port
+        except (http.client.HTTPException, OSError):
+            pass  # no HTTP, or none of version 1
+        finally:
+            asking.close()
+    assert cluster.files.session.resolve().stat().st_mode & 0o077 == 0
+
+
 def test_a_caller_without_the_token_is_refused_in_one_line(cluster, tmp_path):
     assert cluster.files.token.stat().st_mode & 0o077 == 0
     (tmp_path / "wrong").write_text("0123456789abcdef:" + "6" * 64)
@@ -154,10 +172,22 @@ def test_fifty_nodes_that_are_killed_lose_no_episode(cluster, on, local):
         cluster.add()
 
 
-@pytest.mark.soak
+@pytest.fixture
+def busy_cores():
+    """Two processes that compute, for each core of this machine."""
+    command = [sys.executable, "-c", "while True: pass"]
+    busy = [subprocess.Popen(command) for _ in range(2 * os.cpu_count())]
+    yield
+    for each in busy:
+        each.kill()
+        each.wait()
+
+
 @pytest.mark.timeout(7200)
-def test_twenty_clusters_start(tmp_path):
-    for number in range(20):
+@pytest.mark.usefixtures("busy_cores")
+@pytest.mark.parametrize("starts", [1, pytest.param(20, marks=pytest.mark.soak)])
+def test_clusters_of_three_nodes_start_on_busy_cores(tmp_path, starts):
+    for number in range(starts):
         folder = tmp_path / str(number)
         folder.mkdir()
         with local_cluster(folder) as started:

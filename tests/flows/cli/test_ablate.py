@@ -71,6 +71,22 @@ def test_a_study_is_decided_as_its_file_has_it(refused, tmp_path):
     assert not (tmp_path / "kept").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--cluster", "auto"), "--cluster and --remote go together"),
+        (("--remote", "there"), "--cluster and --remote go together"),
+        (("--cluster", "auto", "--remote", "there", "--pool", "night"), "leave --pool and --keep out"),
+        (("--cluster", "auto", "--remote", "there"), "no Ray cluster of"),
+        (("--cluster", "127.0.0.1:1", "--remote", "there"), "no Ray cluster answers at 127.0.0.1:1"),
+        (("--cluster", "127.0.0.1", "--remote", "there"), "HOST:PORT"),
+    ],
+)
+def test_nodes_of_a_cluster_that_cannot_play_are_one_line(refused, mine, tmp_path, monkeypatch, options, said):
+    monkeypatch.setenv("RAY_ADDRESS", "")
+    assert said in refused("ablate", mine, *options, "--workspace", tmp_path / "w")
+
+
 def test_the_list_loads_no_large_library():
     code = "import sys; from coevo.flows.cli.app import main; main(['ablate', '--list']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -90,12 +90,12 @@ def test_a_pipe_among_the_files_of_a_version_is_refused_and_a_missing_file_is_le
     table = bank / "stats.lance"
     (data,) = read_version(table / manifest_name(first)).read
     (table / data).unlink()
-    require_files(table, first)
+    require_files(bank, "stats", first)
     os.mkfifo(table / data)
     with pytest.raises(OSError, match="is no regular file"):
-        require_files(table, first)
+        require_files(bank, "stats", first)
     with pytest.raises(ValueError, match=f"the manifest of version {last} is damaged"):
-        require_files(table, last)
+        require_files(bank, "stats", last)
 
 
 def test_a_folder_of_another_name_is_no_table(damaged):

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -72,6 +73,11 @@ def test_nodes_get_no_secret_and_all_that_keeps_them_on_loopback(program, files,
         assert (environment["RAY_AUTH_MODE"], environment["RAY_AUTH_TOKEN_PATH"]) == ("token", str(files.token))
         assert environment["RAY_USAGE_STATS_ENABLED"] == "0"
     assert node.port == 1
+    arguments, _ = json.loads((files.logs / "head.log").read_text().splitlines()[0])
+    (temporary,) = (each.partition("=")[2] for each in arguments if each.startswith("--temp-dir="))
+    assert Path(temporary).parent == files.session.resolve()
+    assert files.session.resolve().stat().st_mode & 0o777 == 0o700  # Ray opens its own folder to everybody
+    assert "--no-monitor" in arguments  # whose figures need no token
 
 
 def test_a_node_ends_with_all_its_processes_and_nothing_else_ends_it(program, files):
