@@ -14,7 +14,7 @@ from coevo.utilities.extras import lacks
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What the user gets for an environment.
+    """Something that the user gets for an environment: a folder or an interpreter.
 
     Attributes:
         variable: environment variable that names it.

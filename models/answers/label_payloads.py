@@ -64,7 +64,7 @@ _TEMPLATE = re.compile(
     re.IGNORECASE,
 )
 """Text of a format that nobody has filled in."""
-_REMARKS = re.compile(r"(?:(?:--|#)[^\n]*\s*)+|\$\{?\w+\}?;?")
+_REMARKS = re.compile(r"(?:(?:--|#)[^\n]*(?:\n\s*|\Z))+|\$\{?\w+\}?;?")
 """Code of comments alone, or a variable that stands for all of it."""
 _REPEATS = re.compile(
     r"\b(?:from|into|update) (?:(?:your_|my_|the_)?table(?:_?name)?\b.*\bcondition|table_?name)\b"

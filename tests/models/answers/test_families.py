@@ -2,6 +2,7 @@
 # ruff: noqa: E501  (a case is read best in one line)
 
 import random
+import time
 
 import pytest
 from support.answer_shapes import DATABASE, HOUSEHOLD, SHELL
@@ -155,6 +156,22 @@ def test_an_action_behind_a_sentence_about_the_format_counts(before, behind):
 def test_an_example_whose_result_follows_was_used():
     text = f"For example:\n\nAction: Operation\n{F}sql\nSELECT 1;\n{F}\nOutput: []\nAction: Operation\n{F}sql\nDROP TABLE t;\n{F}"
     assert Reader(DATABASE).read(text).action == "Operation SELECT 1;"
+
+
+@pytest.mark.parametrize(
+    "unit", ["# a ", "-- ", "echo 'a", "[1]\n", "(", "a <b", "\\", "`", "[ ", "analysisA", "ls\n", "the "]
+)
+def test_hostile_payloads_are_read_in_time(unit):
+    start = time.process_time()
+    for form, before in (
+        (SHELL, "Act: bash\n"),
+        (DATABASE, f"Action: Operation\n{F}sql\n"),
+        (DATABASE, "Action: Answer\nFinal Answer: "),
+    ):
+        for text in (unit * (20_000 // len(unit)), f"{unit * (20_000 // len(unit))}\nls\n{F}"):
+            Reader(form).read(f"{before}{text}")
+            Reader(form).read(f"{before}{F}bash\n{text}")
+    assert time.process_time() - start < 20
 
 
 def test_a_comparison_in_a_query_is_no_place_to_fill_in():
