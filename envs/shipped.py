@@ -6,8 +6,40 @@ Some of them import libraries that take longer than all other parts of the comma
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
 from coevo.utilities.extras import lacks
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """Something that the user gets for an environment: a folder or an interpreter.
+
+    Attributes:
+        variable: environment variable that names it.
+        source: command that gets it.
+        holds: path below the folder that the variable names; empty if it names an interpreter.
+        instead: package of this interpreter that makes another one unnecessary; empty for none.
+    """
+
+    variable: str
+    source: str
+    holds: str = ""
+    instead: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """How to get it; empty if it is there."""
+        given = os.environ.get(self.variable, "")
+        there = (
+            (Path(given) / self.holds).is_dir() if self.holds else os.access(given, os.X_OK) and Path(given).is_file()
+        )
+        if there or (not given and self.instead and find_spec(self.instead) is not None):
+            return ""
+        lacking = f"has no {self.holds}" if self.holds else "is no interpreter"
+        named = f"{self.variable}={given} {lacking}: " if given else ""
+        return f"{named}{self.source}, then set {self.variable}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +51,7 @@ class ShippedEnvironment:
         summary: first line of the class's docstring.
         panels: names of its held-out panels.
         extra: extra that brings its packages; empty if the core has them.
-        variable: environment variable that names what the user downloaded for it; empty if nothing is needed.
-        source: how to get that.
+        downloads: what the user gets for it, in order.
         sandboxed: whether it needs a sandbox, which the system may refuse.
     """
 
@@ -28,8 +59,7 @@ class ShippedEnvironment:
     summary: str
     panels: tuple[str, ...]
     extra: str = ""
-    variable: str = ""
-    source: str = ""
+    downloads: tuple[Download, ...] = ()
     sandboxed: bool = False
 
     @property
@@ -39,8 +69,9 @@ class ShippedEnvironment:
             from coevo.envs.lifelong.sandbox import refusal
 
             return refusal()
-        if self.variable and not os.environ.get(self.variable):
-            return f"{self.source}, then set {self.variable}"
+        missing = next((each.remedy for each in self.downloads if each.remedy), "")
+        if missing:
+            return missing
         return f"pip install 'coevo[{self.extra}]'" if self.extra and lacks(self.extra) else ""
 
 
@@ -100,15 +131,26 @@ SHIPPED: Mapping[str, ShippedEnvironment] = {
         "coevo.envs.tau2:Tau2",
         "Customer service of tau2-bench in an authors' checkout: telecom solo, or all domains with a user model.",
         ("solo", "with-user"),
-        variable="TAU2_BENCH_DIR",
-        source="git clone https://github.com/sierra-research/tau2-bench",
+        downloads=(
+            Download(
+                "TAU2_BENCH_DIR", "git clone https://github.com/sierra-research/tau2-bench", holds="data/tau2/domains"
+            ),
+            Download(
+                "TAU2_BENCH_PYTHON",
+                "python -m venv DIR && DIR/bin/pip install numpy pydantic loguru docstring-parser deepdiff addict toml "
+                "pyyaml python-dotenv pandas",
+                instead="addict",
+            ),
+        ),
     ),
     "appworld": ShippedEnvironment(
         "coevo.envs.appworld:AppWorld",
         "Code blocks in AppWorld's world of apps, which runs in an interpreter of its own (APPWORLD_PYTHON).",
         ("dev", "test_normal", "test_challenge"),
-        variable="APPWORLD_PYTHON",
-        source="python -m venv DIR && DIR/bin/pip install appworld==0.1.3",
+        downloads=(
+            Download("APPWORLD_PYTHON", "python -m venv DIR && DIR/bin/pip install appworld==0.1.3"),
+            Download("APPWORLD_ROOT", "appworld install && appworld download data", holds="data/tasks"),
+        ),
     ),
     "lifelong-db": ShippedEnvironment(
         "coevo.envs.lifelong.lifelong_db:LifelongDb",

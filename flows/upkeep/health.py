@@ -49,8 +49,7 @@ def examine(workspace: Path) -> list[HealthFinding]:
     return [
         _python(),
         *packages(requirements("train")),
-        _environments(downloaded=False),
-        _environments(downloaded=True),
+        *_environments(),
         _torch(),
         _git(),
         _cores(),
@@ -91,13 +90,12 @@ def _satisfied(requirement: Requirement) -> bool:
     return found is not None and requirement.specifier.contains(found, prereleases=True)
 
 
-def _environments(downloaded: bool) -> HealthFinding:
-    """Environments whose packages, or whose download, is missing; that is no problem of a machine."""
-    asked = {name: each for name, each in SHIPPED.items() if bool(each.variable) == downloaded}
-    remedies = {name: each.remedy for name, each in asked.items() if each.remedy}
-    ready = f"{len(asked) - len(remedies)} of {len(asked)} ready"
-    name = "benchmarks" if downloaded else "environments"
-    return HealthFinding(name, "; ".join([ready, *(f"{name}: {how}" for name, how in remedies.items())]))
+def _environments() -> Iterator[HealthFinding]:
+    """How many environments are ready, and what each other one lacks; that is no problem of a machine."""
+    lacking = {name: each.remedy for name, each in SHIPPED.items() if each.remedy}
+    yield HealthFinding("environments", f"{len(SHIPPED) - len(lacking)} of {len(SHIPPED)} ready")
+    for name, how in lacking.items():
+        yield HealthFinding("environments", f"{name}: {how}")
 
 
 def _torch() -> HealthFinding:

@@ -130,7 +130,7 @@ def _label(label: str) -> str:
 @lru_cache(maxsize=64)
 def _names(names: Sequence[str]) -> re.Pattern[str]:
     every = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    return re.compile(rf"{_SKIP}(?P<name>{every})(?![\w\-])", re.IGNORECASE)
+    return re.compile(rf"{_SKIP}(?P<name>{every})(?!_*[^\W_]|-)", re.IGNORECASE)
 
 
 class Page:

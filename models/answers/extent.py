@@ -6,6 +6,7 @@ the same SQL or code.
 """
 
 import re
+from collections.abc import Callable
 from enum import Enum, IntEnum, auto
 from typing import NamedTuple
 
@@ -56,6 +57,26 @@ _CODE = re.compile(
     r"|[^ ].*\$[({]?[A-Za-z_]"
 )
 """Line of Python, of a shell or of JavaScript that is neither prose nor a command of a game."""
+_SHELL = re.compile(
+    rf"(?:{_COMMANDS}|(?:user|group)(?:add|del|mod)|add(?:user|group)|g?passwd|chpasswd|groups|id|who|whoami|visudo|touch"
+    r"|rmdir|ln|chgrp|chattr|setfacl|getfacl|install|truncate|shred|mktemp|stat|file|du|df|mount|umount|dd|sync|head|tail"
+    r"|sort|uniq|cut|tr|tee|diff|comm|cmp|paste|join|split|nl|rev|tac|fold|expand|find|locate|which|type|xargs|printf|seq"
+    r"|read|test|true|false|date|cal|env|printenv|set|unset|umask|ulimit|alias|hash|exec|eval|trap|hostname|uname|uptime"
+    r"|free|top|ps|pgrep|pkill|kill|killall|nice|nohup|sleep|timeout|crontab|at|systemctl|service|journalctl|ip|ss"
+    r"|netstat|ping|ssh|scp|rsync|dig|zip|unzip|g(?:un)?zip|bzip2|xz|zcat|md5sum|sha\d+sum|base64|base|dirname|basename"
+    r"|realpath|readlink|rename|perl|ruby|node|make|gcc|dpkg|yum|dnf|apk|less|more|nano|vim?|tree|bc|expr|openssl|su"
+    r"|pushd|popd|function|until|local|declare|getent|column|numfmt|xxd|od|strings|jq)(?=[ \t;|&<>]|$)"
+    r"|[({!:.][ \t]*[\w/.~$]|>{1,2}[ \t]*[\w/.~$]|\[{1,2} "
+)
+"""Beginning of a line of a shell, where a form says that one follows."""
+_SENTENCE_WORDS = re.compile(
+    r"\s(?:the|an|is|are|was|it|its|this|that|these|those|them|they|which|what|there|of|we|you|i|would|should|needed"
+    r"|now|first|then)\b(?![./=*\-])",
+    re.IGNORECASE,
+)
+"""Words of a sentence about a command, outside of its quotes."""
+_SHELL_QUOTES = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|#.*")
+_SQL_STRINGS = re.compile(r"--[^\n]*|'(?:[^'\\]|\\.)*'|\"[^\"]*\"|`[^`]*`")
 _MORE = re.compile(r"[A-Za-z_][\w.]*\(|\$[({]?\w|[)\]}]|(?:else|try|finally)\b.*:|(?:raise|assert|del|return|yield)\b")
 """Line that is code where the lines before it are."""
 
@@ -66,6 +87,7 @@ class ActionKind(Enum):
     TEXT = auto()
     QUERY = auto()
     CODE = auto()
+    SHELL = auto()
 
 
 class Extent(NamedTuple):
@@ -135,8 +157,8 @@ def _blocks(line: str) -> int:
     return sum(1 if block["opens"] else -1 for block in blocks)
 
 
-def extent(text: str, start: int, stop: int) -> Extent:
-    """Action that begins at ``start`` and ends at ``stop`` at the latest."""
+def extent(text: str, start: int, stop: int, kind: ActionKind | None = None) -> Extent:
+    """Action that begins at ``start`` and ends at ``stop`` at the latest; its first line tells its kind if None."""
     start += len(text[start:stop]) - len(text[start:stop].lstrip())
     fence = fence_at(text, start, stop)
     if fence is not None:
@@ -144,7 +166,7 @@ def extent(text: str, start: int, stop: int) -> Extent:
     found = value_at(text, start) if text[start : start + 1] in ("{", "[") else None
     if found is not None and found[1] <= stop and not text[found[1] : stop].partition("\n")[0].strip(" .`*"):
         return Extent(text[start : found[1]], found[1], True)
-    return _of_lines(text, start, stop)
+    return _of_lines(text, start, stop, kind)
 
 
 def cleaned(action: str) -> str:
@@ -155,9 +177,9 @@ def cleaned(action: str) -> str:
     return action[:-1] if _SENTENCE.fullmatch(action) else action
 
 
-def _of_lines(text: str, start: int, stop: int) -> Extent:
+def _of_lines(text: str, start: int, stop: int, known: ActionKind | None) -> Extent:
     lines = text[start:stop].split("\n")
-    kind = kind_of(lines)
+    kind = known or kind_of(lines)
     tried = (_taken(lines, kind, trust) for trust in reversed(_Trust))
     first = kept, closes = next(tried)
     while not closes:
@@ -184,7 +206,9 @@ def _more(lines: list[str], taken: int, kind: ActionKind) -> int:
         return 1
     if kind is ActionKind.TEXT:
         return 0
-    return more_of_query(lines, taken) if kind is ActionKind.QUERY else more_of_code(lines, taken)
+    if kind is ActionKind.QUERY:
+        return more_of_query(lines, taken)
+    return more_of_code(lines, taken, is_shell if kind is ActionKind.SHELL else _is_code)
 
 
 def _unwrapped(action: str) -> str:
@@ -203,6 +227,13 @@ def kind_of(lines: list[str]) -> ActionKind:
     if at < len(lines) and _QUERY.match(lines[at].lstrip()):
         return ActionKind.QUERY
     return ActionKind.CODE if _CODE.match(lines[0]) else ActionKind.TEXT
+
+
+def is_unfinished(text: str) -> bool:
+    """Report whether a query ends within quotes, or in a word that more has to follow."""
+    is_query = kind_of(text.split("\n")) is ActionKind.QUERY
+    is_open = "'" in _SQL_STRINGS.sub("", text)
+    return is_query and (is_open or _UNFINISHED.search(f" {text}") is not None)
 
 
 def ends_unclear(lines: list[str], taken: int, kind: ActionKind) -> bool:
@@ -238,12 +269,21 @@ def more_of_query(lines: list[str], taken: int) -> int:
     return max(0, _statement_end(lines, at) - taken)
 
 
-def more_of_code(lines: list[str], taken: int) -> int:
+def is_shell(line: str) -> bool:
+    """Report whether a line is one of a shell rather than of prose."""
+    said = _SHELL_QUOTES.sub("", line.strip()).rstrip()
+    is_prose = (
+        _SENTENCE_WORDS.search(said) is not None or re.search(r"[a-z][:?!]$|[a-z]{2} [a-z]+\.$", said) is not None
+    )
+    return not is_prose and (_SHELL.match(said) is not None or _is_code(line.rstrip()))
+
+
+def more_of_code(lines: list[str], taken: int, is_code: Callable[[str], bool]) -> int:
     """Number of lines that continue code behind its first ``taken`` lines."""
     at = _next(lines, taken, "#")
     if at == len(lines):
         return 0
-    continues = lines[at][0] in " \t" or _is_code(lines[at].rstrip()) or (at == taken and _MORE.match(lines[at]))
+    continues = lines[at][0] in " \t" or is_code(lines[at].rstrip()) or (at == taken and _MORE.match(lines[at]))
     return at + 1 - taken if continues else 0
 
 

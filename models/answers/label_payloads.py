@@ -14,7 +14,8 @@ from coevo.models.answers.answer_page import (
     inner_pattern,
     label_pattern,
 )
-from coevo.models.answers.extent import ActionKind, cleaned, extent, kind_of
+from coevo.models.answers.extent import ActionKind, cleaned, extent, is_shell, is_unfinished, kind_of
+from coevo.models.answers.spans import bracketed
 from coevo.records.answer_faults import Fault
 from coevo.records.answer_form import NamedAction
 from coevo.records.lenient import value_at
@@ -46,6 +47,7 @@ _RULE = re.compile(r"[-=_*~ ]{3,}")
 """Line without words, between an answer and what follows."""
 _MAX_WORDS = 6
 """Maximum number of words of a final answer without its label: more are a sentence about it."""
+_NUMBER = re.compile(r"[+\-]?\d[\d,]*(?:\.\d+)?%?")
 _ITEM = re.compile(r"\A(?:[\-*•+]|\d{1,2}[.)])\s+")
 """Mark of an item in a list."""
 _STOP = re.compile(r"(?<=[\w\])])(?<!\.\w)\.\Z")
@@ -62,8 +64,11 @@ _TEMPLATE = re.compile(
     re.IGNORECASE,
 )
 """Text of a format that nobody has filled in."""
+_REMARKS = re.compile(r"(?:(?:--|#)[^\n]*(?:\n\s*|\Z))+|\$\{?\w+\}?;?")
+"""Code of comments alone, or a variable that stands for all of it."""
 _REPEATS = re.compile(
-    r"\b(?:from|into|update) (?:your_|my_|the_)?table(?:_?name)?\b.*\bcondition\b"
+    r"\b(?:from|into|update) (?:(?:your_|my_|the_)?table(?:_?name)?\b.*\bcondition|table_?name)\b"
+    r"|\b(?:select|from|into|update|set|where|values|join|by)\s*\(?\s*<\w[\w \-]*>"
     r"|\b(?:your|some)_(?:table|column)\w*\b",
     re.IGNORECASE | re.DOTALL,
 )
@@ -84,7 +89,10 @@ def fence_payload(page: Page, label: PagePart, language: str, since: int, stop: 
         stop: position of the next label.
     """
     last = page.turn(label.end, stop)
-    found = _around(page, label, language, last) or _in_fences(page, page.marks(label.end, last), label.end, language)
+    marks = page.marks(label.end, last)
+    found = _around(page, label, language, last) or _in_fences(page, marks, label.end, language)
+    if found is None and page.around(label) and marks and not page.shape[label.end : marks[0].start()].strip():
+        found = _in_fences(page, marks[1:], label.end, language)
     if found is None:
         found = _unfenced(page, label.end, page.other(label.end, last), language)
     return found or _before(page, label, language, since, last)
@@ -169,7 +177,7 @@ def _without_prose(fence: PagePart) -> PagePart:
 def text_payload(page: Page, label: PagePart, action: NamedAction, since: int, stop: int) -> PagePart | None:
     """Payload of a name that has a label: a text behind it, else behind the name itself, else one before the name."""
     last = page.turn(label.end, stop)
-    for name in (str(action.label), action.name):
+    for name in (str(action.label), action.name, str(action.label).split(" ")[0]):
         mark = label_at(page, name, label.end, last)
         if mark is not None:
             return final_answer(page, mark.end(), last)
@@ -185,10 +193,11 @@ def _is_bare(page: Page, label: PagePart, name: str, answer: PagePart) -> bool:
     glue = page.shape[label.start : label.end].lower().rpartition(name.lower())[2]
     apart = ":" in glue or "=" in glue or page.shape[label.end : label.end + 1] in ("\n", "")
     is_value = answer.closed and answer.text[:1] in ("[", "(", "{")
+    is_number = _NUMBER.fullmatch(answer.text) is not None
     is_short = (
         len(answer.text.split()) <= _MAX_WORDS and not _PROSE.match(answer.text) and answer.text[-1:] not in ".:?"
     )
-    return apart and (is_value or is_short)
+    return is_number or (apart and (is_value or is_short))
 
 
 def label_at(page: Page, name: str, start: int, stop: int) -> re.Match[str] | None:
@@ -247,8 +256,10 @@ def _stray(page: Page, marks: Sequence[re.Match[str]], last: int) -> int:
 
 def is_template(text: str, language: str = "") -> bool:
     """Report whether a payload is a format that nobody has filled in: dots, a name in brackets, ``Your SQL here``."""
-    is_sketch = language in FAMILIES[0] and _DOTS.search(_COMMENT.sub("", _QUOTED.sub("''", text))) is not None
-    return is_sketch or _TEMPLATE.fullmatch(text.strip()) is not None
+    said = _COMMENT.sub("", _QUOTED.sub("''", text))
+    is_sketch = language in FAMILIES[0] and (_DOTS.search(said) is not None or repeats(said))
+    is_remark = any(language in each for each in FAMILIES) and _REMARKS.fullmatch(text.strip()) is not None
+    return is_sketch or is_remark or _TEMPLATE.fullmatch(text.strip()) is not None
 
 
 def repeats(action: str) -> bool:
@@ -296,29 +307,38 @@ def _before(page: Page, label: PagePart, language: str, since: int, last: int) -
 
 def _unfenced(page: Page, start: int, stop: int, language: str) -> PagePart | None:
     """Code without a fence behind a name, also behind a line of prose: SQL, or what its first line shows to be code."""
-    mark = next(iter(page.marks(start, stop)), None)
-    stop = stop if mark is None else mark.start()
+    marks = (mark.start() for mark in page.marks(start, stop) if not page.is_inline(mark, start))
+    stop = next(marks, stop)
     position, is_sql = start, "sql" in _family(language)
     for _ in range(4):
         named = _NAMING.match(page.shape, position, stop)
         begin = position if named is None else named.end()
-        kind = kind_of(page.text[begin:stop].split("\n"))
-        if kind is ActionKind.QUERY or (kind is ActionKind.CODE and not is_sql) or _SHOWS.match(page.text, begin, stop):
-            return _code(page, begin, stop)
+        kind = _kind(page.text[begin:stop].split("\n"), language)
+        is_code = kind in (ActionKind.QUERY, ActionKind.SHELL) or (kind is ActionKind.CODE and not is_sql)
+        if is_code or _SHOWS.match(page.text, begin, stop):
+            return _code(page, begin, stop, kind)
         position = page.text.find("\n", begin, stop)
         if position < 0:
             return None
     return None
 
 
-def _code(page: Page, start: int, stop: int) -> PagePart:
+def _kind(lines: list[str], language: str) -> ActionKind:
+    """Kind of the code that lines begin with, in the language of the form."""
+    if language.lower() not in FAMILIES[1]:
+        return kind_of(lines)
+    return ActionKind.SHELL if is_shell(next(filter(str.strip, lines), "")) else ActionKind.TEXT
+
+
+def _code(page: Page, start: int, stop: int, kind: ActionKind | None = None) -> PagePart:
     """Code that begins at a position, as far as its own form tells, without the quotation mark that it ends in."""
-    found = extent(page.text, start, stop)
+    found = extent(page.text, start, stop, kind)
+    is_partial = found.unclear or is_unfinished(found.text)
     is_ended = found.closed or stop < len(page.text)
     quote = page.shape[start - 1 : start]
     shape = page.shape[found.end - len(found.text) : found.end]
     text = found.text[:-1] if quote in ('"', "'", "`") and shape.endswith(quote) else found.text
-    return PagePart(start, found.end, text, is_ended, Fault.UNFENCED if found.unclear else "")
+    return PagePart(start, found.end, text, is_ended, Fault.UNFENCED if is_partial else "")
 
 
 def final_answer(page: Page, start: int, stop: int) -> PagePart | None:
@@ -331,7 +351,7 @@ def final_answer(page: Page, start: int, stop: int) -> PagePart | None:
         found = page.fence(mark)
         return found if found.text.strip() else None
     stop = min(stop, page.other(begin, stop), next((each.start() for each in page.marks(begin, stop)), stop))
-    end = _bracketed(page.text, begin, stop)
+    end = bracketed(page.text, begin, stop)
     if end is not None and not page.text[end:stop].partition("\n")[0].strip(" .`*$"):
         return PagePart(begin, end, page.text[begin:end], True)
     blank = re.compile(r"\n\s*\n").search(page.shape, begin, stop)
@@ -345,23 +365,6 @@ def final_answer(page: Page, start: int, stop: int) -> PagePart | None:
     said = "\n".join(lines[:count]).rstrip()
     end = begin + len(said)
     return PagePart(begin, end, cleaned(said), page.text[end:].strip() != "" and "\n" in page.text[end:])
-
-
-def _bracketed(text: str, start: int, stop: int) -> int | None:
-    """End of a value in brackets at a position, or None."""
-    if text[start] not in "[({":
-        return None
-    depth, position = 0, start
-    while position < stop:
-        quoted = _QUOTED.match(text, position, stop) if text[position] in "'\"" else None
-        if quoted is not None:
-            position = quoted.end()
-            continue
-        depth += (text[position] in "[({") - (text[position] in "])}")
-        position += 1
-        if depth == 0:
-            return position
-    return None
 
 
 def _unboxed(text: str) -> tuple[str, int] | None:

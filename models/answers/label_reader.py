@@ -31,10 +31,13 @@ LabelledForm = LineForm | BlockForm | NamedForm
 _OR = re.compile(r"\W*(?:or|either|alternatively)\W*", re.IGNORECASE)
 """Text between two actions that are choices of a format."""
 _CUE = re.compile(
-    r"\b(?:template|for example|e\.g\.|examples?|formats? (?:is|are|was|given|should|must)|either)\b[^\n]*\n\s*\Z",
+    r"\b(?:template|for example|e\.g\.|examples?|formats? (?:is|are|was|given|should|must)|either)\b"
+    r"[^\n]*(?<![.!?])[ \t]*\n\s*\Z",
     re.IGNORECASE,
 )
-"""Line before an action that is an example of the format."""
+"""Line before an action that is an example of the format; a whole sentence is none."""
+_SENTENCE = re.compile(r" [a-z]")
+"""Words behind a name without a payload: a sentence about it."""
 _CORRECTS = re.compile(
     r"^\W*(?:thoughts?\W+)?(?:(?:oh|but|hm+|ah|so)\W+)?(?:(?:wait|actually|oops|sorry|correction|corrected|revised)\b|no,"
     r"|on second thought|i made (?:a|an) \w+|let me (?:correct|fix|revise|redo|rewrite)|that (?:is|was) wrong)",
@@ -72,6 +75,7 @@ def read_labelled(form: LabelledForm, text: str, finished: bool) -> Answer:
         text: answer without thinking and without further turns.
         finished: False if the length limit cut it.
     """
+    text = re.sub(rf"^(`{{3,}})(?=[*_ ]*{re.escape(form.label)}[*_]* ?:)", "\\1\n", text, flags=re.MULTILINE)
     return _Labelled(form, Page(text, form.label, _names(form), finished), finished).answer()
 
 
@@ -87,6 +91,9 @@ class _Labelled:
 
     def answer(self) -> Answer:
         found = self._labelled_actions()
+        unclear = (self._page.turn(each.end, len(self._page.text)) for each in found if each.fault == Fault.UNFENCED)
+        stop = next(unclear, len(self._page.text))
+        found = [each for each in found if each.start < stop]
         chosen = self._chosen([each for each in found if not each.fault])
         if chosen is not None:
             return Answer(thought_before(self._page.text, chosen.start), chosen.action)
@@ -130,7 +137,12 @@ class _Labelled:
             joined = not between or _OR.fullmatch(between) is not None
             is_next = repeated and joined and each.name not in {"", *named} and self._goes_on(found, number, between)
             opens = number + 1 < len(found) and _OR.fullmatch(self._between(found, number + 1)) is not None
-            repeated = is_next or opens or each.fault == Fault.REPEATED or self._is_example(each)
+            repeated = (
+                is_next
+                or opens
+                or each.fault == Fault.REPEATED
+                or self._is_example(each, self._is_answered(found, number))
+            )
             named = {*named, each.name} if repeated else set()
             yield replace(each, repeated=repeated)
 
@@ -160,6 +172,8 @@ class _Labelled:
             return self._checked(label, fence_payload(self._page, label, action.fence, since, stop), action)
         if action.label is not None:
             return self._checked(label, text_payload(self._page, label, action, since, stop), action)
+        if _SENTENCE.match(self._page.shape, label.end - 1):
+            return LabelledAction("", label.start, label.end, "", Fault.UNKNOWN_NAME)
         is_cut = not self._finished and not self._page.text[label.end :].strip(" \t*_`")
         said, fault = ("", Fault.CUT_OFF) if is_cut else (action.name, "")
         return LabelledAction(action.name, label.start, label.end, said, fault)
@@ -191,11 +205,17 @@ class _Labelled:
                 found.append(self._checked(PagePart(*label.span()), part, action))
         return found if len(found) == 1 else []
 
-    def _is_example(self, action: LabelledAction) -> bool:
+    def _is_answered(self, found: Sequence[LabelledAction], number: int) -> bool:
+        """Report whether the result of an action is invented before the next one, so that it was used."""
+        ends = [each.start for each in found[number + 1 : number + 2]]
+        return any(self._page.turn(found[number].end, end) < end for end in ends)
+
+    def _is_example(self, action: LabelledAction, is_answered: bool) -> bool:
         if action.fault:
             return False
         shown = " ".join(action.action.split()) in self._examples
-        return shown or repeats(action.action) or _CUE.search(self._page.text, 0, action.start) is not None
+        is_cued = not is_answered and _CUE.search(self._page.text, 0, action.start) is not None
+        return shown or repeats(action.action) or is_cued
 
     @cached_property
     def _examples(self) -> set[str]:

@@ -34,8 +34,10 @@ _WITHIN = re.compile(_MARK)
 _TOKEN = re.compile(rf"{QUOTED}|(?P<open>[(\[{{])|(?P<close>[)\]}}])|(?P<mark>{_MARK})")
 """Marks within a line, and what shows that they are data: quotes and brackets around them."""
 _TURN = re.compile(
-    r"<\|(?:im_start|start_header_id)\|>(?!assistant)|<\|(?:im_end|eot_id|user|system|observation|endoftext|eom_id)\|>|<tool_response>"
-    r"|</s>(?=\s*(?:\Z|\[INST\]))|^[ \t]*(?:</s>|\[/?INST\])|<(?:start|end)_of_turn>|<｜(?:User|end▁of▁sentence)｜>"
+    r"<\|(?:im_start|start_header_id|start_of_role|start)\|>(?!assistant)|<tool_response>|[<\[]\|endofturn\|[>\]]"
+    r"|<\|(?:im_end|eot_id|user|system|observation|endoftext|eom_id|return|eos|role_end|end_of_turn_token)\|>"
+    r"|(?-i:<\|end\|>)(?!\s*<\|start\|>assistant)|<\|end_?of_?(?:text|turn|response|box|solution)\|>|<\|end_response\|>|<end_of_utterance>"
+    r"|</s>(?=\s*(?:\Z|<s>|\[INST\]))|^[ \t]*(?:</s>|\[/?INST\])|<(?:start|end)_of_turn>|<｜(?:User|end▁of▁sentence)｜>"
     r"|\[TOOL_RESULTS\]|<｜tool▁outputs?▁begin｜>|✿RESULT✿",
     re.IGNORECASE | re.MULTILINE,
 )

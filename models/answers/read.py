@@ -47,10 +47,16 @@ from coevo.utilities.part_registry import Registry
 MAX_ACTION_CHARS = 200_000
 """Maximum characters of an action from the environment's own parser."""
 _LEADING = re.compile(
-    r"\A(?:\s*(?:<\|(?!channel|begin_of_thought|start_thinking)[\w\-]{1,30}\|>|\[/?INST\]|</?s>|<(?:start|end)_of_turn>))+",
+    r"\A(?:\s*(?:<\|(?!channel|begin_of_thought|start_thinking)[\w\-]{1,30}\|>(?:assistant(?=<\|))?|\[/?INST\]|</?s>"
+    r"|<(?:start|end)_of_turn>))+",
     re.IGNORECASE,
 )
 """Marks of a template before an answer."""
+_ANALYSIS = re.compile(r"\Aanalysis(?=[A-Z])(?:.*assistantfinal|.*)", re.DOTALL)
+"""Thinking in the format of gpt-oss, from whose marks a server took all but their words."""
+_BRACKETS = re.compile(r"\[([A-Za-z][\w '/\-]*)\]")
+_AROUND = re.compile(r"\A\s*<(?P<tag>answer|response|solution)>(?P<said>.*?)(?:</(?P=tag)>.*)?\Z", re.DOTALL)
+"""Tag around a whole answer in a labelled form."""
 _WORDS = re.compile(r"\bthink (?P<thought>.*?)\bact (?P<action>.+)", re.DOTALL)
 _NAME = re.compile(r"[\w.:/\-]+")
 _FINDERS: Mapping[str, Callable[[str, Whole], list[Found]]] = {
@@ -92,17 +98,19 @@ class Reader:
         is_own = isinstance(self.form, LineForm | BlockForm | NamedForm | TagForm | OwnForm)
         text = _LEADING.sub("", text) if is_own else text
         spoken = without_thinking(text, self.thinking, in_code=is_own)
-        said = spoken.text[: turn_end(spoken.text, _data(spoken.text, is_own))]
-        over = finished or len(said) < len(spoken.text)
+        whole = _LEADING.sub("", spoken.text) if is_own else spoken.text
+        said = whole[: turn_end(whole, _data(whole, is_own))]
+        over = finished or len(said) < len(whole)
         answer = self._in_form(said, over)
         if answer is None and isinstance(self.form, TagForm) and spoken.thinking and finished:
             answer = _tag_at_end(text, self.form.name)
-        return answer or _without_action(said, finished, spoken.thinking)
+        answer = answer or _without_action(said, finished, spoken.thinking)
+        return _unbracketed(self.form, answer) if isinstance(self.form, LineForm | TagForm) else answer
 
     def _in_form(self, text: str, finished: bool) -> Answer | None:
         """Answer in the form of the environment; None if it holds nothing of the kind."""
         if isinstance(self.form, LineForm | BlockForm | NamedForm):
-            answer = read_labelled(self.form, text, finished)
+            answer = read_labelled(self.form, _unwrapped(text), finished)
             return None if answer.fault in (Fault.NO_ACTION, Fault.CUT_OFF) else answer
         if isinstance(self.form, OwnForm):
             return _own_answer(self.form, text, finished)
@@ -154,6 +162,19 @@ class Reader:
 def _data(text: str, is_own: bool) -> Whole:
     """Parts in which marks of a template are data; in a known form, a fence may be open where a turn ends."""
     return Whole(each for each in heredocs(text) if each.closed) if is_own else protected(text, call_spans(text))
+
+
+def _unbracketed(form: LineForm | TagForm, answer: Answer) -> Answer:
+    """An answer whose words in brackets are its action, unless the form's examples stand in brackets."""
+    found = _BRACKETS.fullmatch(answer.action)
+    is_bracketed = any(each.startswith("[") for each in form.examples)
+    return answer if found is None or is_bracketed else Answer(answer.thought, found[1])
+
+
+def _unwrapped(text: str) -> str:
+    """Text of an answer without a tag around all of it, and without thinking whose marks are lost."""
+    around = _AROUND.match(text)
+    return _ANALYSIS.sub("", text) if around is None else around["said"]
 
 
 def _text_answer(found: Found | FoundCall, thought: str) -> Answer:

@@ -19,6 +19,10 @@ _HEREDOC = re.compile(r"<<-?[ \t]*(?P<quote>['\"]?)(?P<word>[A-Za-z_]\w*)(?P=quo
 QUOTED = r"(?<![\w\\])(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`[^`\n]++`)"
 """Pattern of quoted text within a line; an apostrophe in a word opens none."""
 _QUOTED = re.compile(QUOTED)
+_QUOTES = re.compile(r"'(?:[^'\\\n]|\\.|'')*+'|\"(?:[^\"\\\n]|\\.)*+\"")
+"""Quoted text of SQL or JSON within a line."""
+_NEXT_ROW = re.compile(r",?[ \t]*\n[ \t]*(?=[\[({](?![A-Z][a-z']*[ :]))")
+"""Text between a value in brackets and the next one, which is no remark."""
 _OBJECT = re.compile(r"\{(?=\s*[\"'])")
 _FAILURES = 64
 """Maximum number of broken objects in an answer behind which others are looked for: each may be read to the end."""
@@ -135,3 +139,31 @@ def heredocs(text: str) -> list[Span]:
         found.append(Span(opening.start(), end.end() if end else len(text), end is not None))
         position = end.end() if end else len(text)
     return found
+
+
+def bracketed(text: str, start: int, stop: int) -> int | None:
+    """End of a value in brackets, and of those that begin the next lines; None without one."""
+    end, last = _value_in_brackets(text, start, stop), None
+    while end is not None and end != last:
+        last = end
+        following = _NEXT_ROW.match(text, end, stop)
+        is_row = following is not None and text[following.end()] == text[start]
+        end = end if not is_row or following is None else _value_in_brackets(text, following.end(), stop) or end
+    return end
+
+
+def _value_in_brackets(text: str, start: int, stop: int) -> int | None:
+    """End of a value in brackets at a position, or None."""
+    if text[start] not in "[({":
+        return None
+    depth, position = 0, start
+    while position < stop:
+        quoted = _QUOTES.match(text, position, stop) if text[position] in "'\"" else None
+        if quoted is not None:
+            position = quoted.end()
+            continue
+        depth += (text[position] in "[({") - (text[position] in "])}")
+        position += 1
+        if depth == 0:
+            return position
+    return None
