@@ -26,6 +26,8 @@ class FailureReason(StrEnum):
 class LessonUse(StrEnum):
     """Part of the lessons in a failed episode."""
 
+    NO_BANK = "no bank"
+    """No bank was searched: the policy had none, or an empty one."""
     NONE_FITS = "no fitting lesson"
     """The bank has no lesson with what the task needs."""
     NOT_RETRIEVED = "not retrieved"

@@ -118,7 +118,8 @@ def _processor_seconds(workspace: Workspace) -> float:
     if server is None:
         raise CoevoError("the live page's server has ended: see its log in the workspace")
     own = psutil.Process(server.pid)
-    return sum(each.cpu_times().user + each.cpu_times().system for each in (own, *own.children(recursive=True)))
+    used = [each.cpu_times() for each in (own, *own.children(recursive=True))]
+    return float(sum(each.user + each.system for each in used))
 
 
 def build(workspace: Workspace, revisions: int) -> RunPaths:

@@ -59,9 +59,9 @@ def episodes(
     """Show the held-out episodes of a revision, with the reason why each failed.
 
     `reason`: no usable action, invalid action, out of turns, out of tokens, environment error, or wrong end (the
-    environment ended the episode). `lessons`: the bank had no fitting lesson, a fitting one was not retrieved, it was
-    left out of the prompts, or it was read and not followed; unknown where the environment does not say what its tasks
-    need. The last tables count both, and failures by kind of task. With an id, shows that episode turn by turn.
+    environment ended the episode). `lessons`: no bank was searched, it had no fitting lesson, a fitting one was not
+    retrieved, it was left out of the prompts, or it was read and not followed; unknown where the environment does not
+    say what its tasks need. The last tables count both, and failures by kind of task. With an id, shows that episode.
 
     Example: coevo episodes homerules-coevo-rl-1 --failed
     """

@@ -159,7 +159,7 @@ def completing(named: str) -> Callable[[typer.Context, str], list[CompletionItem
 
 
 def _shipped(kind: str) -> list[str]:
-    from coevo.configs.load.load import names  # it reads settings, which no other completion needs
+    from coevo.configs.load.shipped_files import names  # it reads settings, which no other completion needs
 
     return names(kind)
 

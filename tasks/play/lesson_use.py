@@ -82,13 +82,13 @@ def lesson_use(
     """
     if failure_reason(episode) is FailureReason.ENVIRONMENT:
         return LessonUse.UNKNOWN
-    entries = [] if index is None else index.library.entries
-    if not entries:
-        return LessonUse.NONE_FITS
+    if index is None or not index.library.entries:
+        return LessonUse.NO_BANK
     if not needed:
         return LessonUse.UNKNOWN
-    assert index is not None
-    pool = [each for each in entries if not index.config.scoped or each.scope in ("", index.key(episode.task))]
+    pool = [
+        each for each in index.library.entries if not index.config.scoped or each.scope in ("", index.key(episode.task))
+    ]
     if not _hold(pool, needed):
         return LessonUse.UNKNOWN if reworded and pool else LessonUse.NONE_FITS
     found = [*seen.of_task(episode.task)]

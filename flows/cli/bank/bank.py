@@ -143,7 +143,8 @@ def health(run: RevisionArgument, as_json: JsonOption = False, workspace: Worksp
     if as_json:
         output.document(asdict(found))
         return
-    cells = [("never read", each, entries[each].strategy, None, None, None) for each in found.never_retrieved]
+    cells = list[tuple[str, str, str, str | None, str | None, float | None]]()
+    cells += [("never read", each, entries[each].strategy, None, None, None) for each in found.never_retrieved]
     for finding, pairs in (("near-duplicates", found.near_duplicates), ("contradict", found.contradictions)):
         for one, other, alike in pairs:
             cells.append((finding, one, entries[one].strategy, other, entries[other].strategy, alike))

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 from support.worker import environment
 
-from coevo.configs.load.load import load_recipe, names
+from coevo.configs.load.load import load_recipe
+from coevo.configs.load.shipped_files import names
 from coevo.envs.registry import make
 from coevo.records.draws import key
 from coevo.records.task import Panel, Task

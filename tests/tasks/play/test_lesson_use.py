@@ -42,7 +42,7 @@ def test_the_part_of_the_lessons_in_a_failure_of_training(asked, read, needed, u
     assert seen.answers == before
 
 
-@pytest.mark.parametrize(("has_lessons", "use"), [(True, "unknown"), (False, "no fitting lesson")])
+@pytest.mark.parametrize(("has_lessons", "use"), [(True, "unknown"), (False, "no bank")])
 def test_without_a_retrieval_the_bank_decides(has_lessons, use):
     (failed,) = with_lesson_use([played(())], NOTHING, lambda task: NEEDED, False, has_lessons)
     assert failed.lesson_use == use

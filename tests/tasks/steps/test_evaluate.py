@@ -101,7 +101,7 @@ def test_held_out_episodes_are_kept_with_reasons_in_a_bounded_size(tmp_path):
             kept = session.pending.outcomes["seen-houses"].kept
             assert len(kept) == expected
             assert all(bool(each.reason) != each.episode.success for each in kept)
-            assert all(each.lessons == "no fitting lesson" for each in kept if each.reason)
+            assert all(each.lessons == "no bank" for each in kept if each.reason)
             committed(session)
             assert session.stores.lineage.artifacts.path("held_out").exists() == bool(expected)
 
@@ -130,7 +130,7 @@ def use(entries, read=(), needed=NEEDED, reworded=False, **fields):
 
 
 CASES = {
-    "no bank": ({"entries": []}, "no fitting lesson"),
+    "no bank": ({"entries": []}, "no bank"),
     "another fact": ({"entries": [OTHER]}, "no fitting lesson"),
     "the fact of another scope": ({"entries": [ELSEWHERE]}, "no fitting lesson"),
     "one of two facts": ({"entries": [SAFE], "needed": (*NEEDED, "s pan in chest")}, "no fitting lesson"),
