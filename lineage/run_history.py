@@ -38,6 +38,10 @@ class RunHistory:
         """Revisions above ``after``, oldest first."""
         return self._repository.manifests(self.commits()[after + 1 :])
 
+    def manifests(self, commits: Sequence[str]) -> list[Manifest]:
+        """Revisions by their git commits."""
+        return self._repository.manifests(commits)
+
     def commits(self) -> list[str]:
         """Git commit of every revision, by revision number."""
         return self._repository.commits()

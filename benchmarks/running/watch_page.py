@@ -2,7 +2,7 @@
 
 The run is made with the real stores. Times of pages are medians of several loads in a headless Chromium; ``--check``
 compares none of them, since they depend on the machine's other load. Beside a training, the page is open in a tab that
-listens, and what counts is the processor time of its server.
+listens, and what counts is the processor time of its server from when the page is there.
 """
 
 import json

@@ -121,20 +121,21 @@ class RunIndex:
         with Lineage.open(self._paths.lineage, self._paths.workspace.cache) as lineage:
             commits, dropped = lineage.history.commits(), lineage.tags.dropped()
             identity = {"version": VERSION, "created": str(self._paths.moment), "dropped": json.dumps(sorted(dropped))}
+            kept = {*range(len(commits))} - dropped
             try:
-                return self._catch_up(lineage, commits, identity)
+                return self._catch_up(lineage, commits, kept, identity)
             except sqlite3.DatabaseError:
                 self.remove()
-                return self._catch_up(lineage, commits, identity)
+                return self._catch_up(lineage, commits, kept, identity)
 
-    def _catch_up(self, lineage: Lineage, commits: Sequence[str], identity: dict[str, str]) -> int:
+    def _catch_up(self, lineage: Lineage, commits: Sequence[str], kept: set[int], identity: dict[str, str]) -> int:
         with closing(self._fitting(commits, identity)) as database:
-            manifests = lineage.history.log(after=_last(database))
+            manifests = lineage.history.manifests(commits[_last(database) + 1 :])
             sizes = _sizes(database, manifests)
             for start in range(0, len(manifests), BATCH):
                 batch = manifests[start : start + BATCH]
                 with _transaction(database):
-                    self._add(database, lineage, batch, sizes[start:])
+                    self._add(database, lineage, kept, batch, sizes[start:])
                     _remember(database, {"commit": commits[batch[-1].revision]})
             return len(manifests)
 
@@ -166,10 +167,10 @@ class RunIndex:
         self,
         database: sqlite3.Connection,
         lineage: Lineage,
+        kept: set[int],
         manifests: Sequence[Manifest],
         sizes: Sequence[int | None],
     ) -> None:
-        kept = set(lineage.history.retained())
         for manifest, size in zip(manifests, sizes, strict=False):
             contents = [self._content(database, lineage, manifest, name, kept) for name in ARTIFACTS]
             _add_revision(database, manifest, size, manifest.revision in kept, contents)
@@ -315,7 +316,8 @@ def _add_revision(
     if train[0] is None:  # a single task has no interval
         train = (manifest.metrics.get("agent/success/train"), None, None)
     about = (number, manifest.iteration, predecessor(manifest), time_of(manifest), happened(manifest))
-    blob = zlib.compress(manifest.text().encode(), 1)
+    # Without the indents of its own text, which take Python's encoder in place of that in C.
+    blob = zlib.compress(json.dumps({"state": manifest.state, "observed": manifest.observed}).encode(), 1)
     row = (*about, *train, *held, size, wall_seconds(manifest), kept, *contents, blob)
     database.execute(f"INSERT INTO revisions VALUES ({', '.join('?' * len(row))})", row)
     series = [(name, number, manifest.metrics[name]) for name in SERIES if name in manifest.metrics]

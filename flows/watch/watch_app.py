@@ -22,6 +22,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
 from time import monotonic
 from typing import Any
@@ -42,6 +44,7 @@ from coevo.flows.watch.index_build import UNREADABLE
 from coevo.flows.watch.page_templates import STATIC, render
 from coevo.flows.watch.watched_run import NotIndexedError, WatchedRun
 from coevo.lineage.workspace import Workspace
+from coevo.memory.bank.bank_address import connect
 from coevo.utilities.errors import CoevoError
 
 POLICY = (
@@ -124,9 +127,12 @@ class WatchSite:
         return RedirectResponse("runs", 303, HEADERS)
 
     def warm(self) -> None:
-        """Load what the first page of a lesson needs, which takes seconds."""
+        """Load what the first index and the first page of a lesson need, which takes seconds."""
+        with TemporaryDirectory() as empty:
+            connect(Path(empty))
         for paths in self.workspace.runs()[-1:]:
             run = WatchedRun(self.workspace, paths.name)
+            run.standing(None)
             with suppress(*UNREADABLE), run.reader() as reader:
                 run.bank(reader.manifest()).about("")
 
@@ -176,9 +182,11 @@ class WatchSite:
         self.streams += 1
         try:
             before, seen, due = "", None, 0.0
-            while not await request.is_disconnected():
+            while True:
                 changed = run.changed()
                 if changed != seen or monotonic() >= due:
+                    if await request.is_disconnected():
+                        return
                     seen, due = changed, monotonic() + STATE_INTERVAL_S
                     said = json.dumps(await asyncio.to_thread(_state, run))
                     yield f"data: {said}\n\n" if said != before else ""
