@@ -111,6 +111,10 @@ def evaluate(
         trust_revision(workspace, run, trust, ask=not as_json)
     listed = len(banks) > 1 or Path(banks[0]).suffix.lower() in (".jsonl", ".parquet")
     if kind != "run" or sampling.are_given or listed or options.overrides or options.env is not None:
+        if options.panel == "training":
+            raise CoevoError(
+                "--panel training goes with a run, one episode per task and one bank: leave the others out"
+            )
         _sampled(target, options, sampling, banks, workspace, as_json)
         return
     _evaluated(target, options, banks[0], workspace, as_json)

@@ -10,6 +10,7 @@ from coevo.flows.evaluation.evaluate_revision import evaluate_revision
 from coevo.flows.evaluation.panel_evaluation import Evaluation, EvaluationRequest
 from coevo.flows.history.history import trail
 from coevo.flows.history.revision_reference import Reading, find_entry, reading
+from coevo.flows.history.stored_episodes import TRAINING
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import earlier
 from coevo.lineage.workspace import Workspace
@@ -143,6 +144,8 @@ def explain(reference: str, request: EvaluationRequest, workspace: Workspace, si
     Raises:
         CoevoError: the revision is the first, was dropped, or did not follow ``since``, or the panel does not exist.
     """
+    if request.panel == TRAINING:
+        raise CoevoError("revisions were trained on different tasks: choose a held-out panel in place of training")
     with reading(reference, workspace) as opened:
         old, new = _ends(opened, since)
         run, has_bank = opened.paths.name, opened.config.bank is not None

@@ -88,7 +88,7 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         episodes = play_panel(worker, panel, seen, config.seed, run.manifest.revision)
         vendi = diversity(episodes, config.evaluation.encoder)
         if request.keeps:
-            keep_played(run, panel.name, request.side, episodes)
+            keep_played(run, panel.name, request.side if other is None else f"bank {other.name}", episodes)
         if not request.discovery:
             return Evaluation(panel, episodes, {}, vendi)
         start = bank_of(run if request.bank == "own" else other, config)
@@ -105,8 +105,10 @@ def _panel(run: Reading, env: Environment[Any], name: str, tasks: int) -> Panel:
     if name != TRAINING:
         check_panel(env, name)
         return env.panel(name, tasks)
-    played = {each.task.id: each.task for each, *_ in stored_episodes(run, training=True)}
-    return Panel(TRAINING, str(run.manifest.revision), tuple(played.values())[:tasks])
+    trained = {each.task.id: each.task for each, *_ in stored_episodes(run, training=True)}
+    if not trained:
+        raise CoevoError(f"{run.name} was trained on no episodes: choose a later revision")
+    return Panel(TRAINING, str(run.manifest.revision), tuple(trained.values())[:tasks])
 
 
 def _environment(run: Reading, config: RunConfig, workspace: Workspace) -> Environment[Any]:

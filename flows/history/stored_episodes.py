@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from coevo.flows.history.history import trail
 from coevo.flows.history.revision_reference import Reading, find_entry
-from coevo.lineage.workspace import RunPaths
+from coevo.lineage.atomic_files import make_private
+from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.records.failure_reasons import FailureReason, LessonUse, failure_reason
 from coevo.utilities.errors import CoevoError, unknown
 
@@ -117,7 +118,8 @@ def stored_episodes(
 def keep_played(opened: Reading, panel: str, side: str, episodes: Sequence["Episode"]) -> None:
     """Keep episodes that an evaluation played beside the run, for pages that show a task with and without the bank.
 
-    They replace those of an equal evaluation. The folder may be deleted at any time; the latest evaluations stay.
+    They replace those of an earlier evaluation of the same panel and bank, unless that one played all their tasks and
+    more. The folder may be deleted at any time; the latest evaluations stay, and those of runs that are gone go.
 
     Args:
         opened: the revision that played.
@@ -129,17 +131,36 @@ def keep_played(opened: Reading, panel: str, side: str, episodes: Sequence["Epis
     from coevo.tasks.revision_artifacts import write_held_out
 
     told = f"{panel}, {side}"
-    folder = _played_folder(opened.paths)
     name = f"r{opened.manifest.revision}-{sha256(told.encode()).hexdigest()[:12]}"
     kept = [HeldOutEpisode(told, each, failure_reason(each) or "", "") for each in episodes]
-    with suppress(OSError):  # the figures of the evaluation do not depend on it
+    with suppress(OSError, CoevoError):  # the figures of the evaluation do not depend on it
+        folder = _played_folder(opened.paths)
+        make_private(folder.parent.parent)
         folder.mkdir(parents=True, exist_ok=True)
+        if {each.task.id for each in episodes} < _tasks_in(folder / name / PARQUET):
+            return
         with TemporaryDirectory(dir=folder) as fresh:
             write_held_out(kept, Path(fresh) / name)
             rmtree(folder / name, ignore_errors=True)
             (Path(fresh) / name).rename(folder / name)
-        for old in sorted(folder.glob("r*"), key=lambda path: path.stat().st_mtime_ns)[:-MAX_PLAYED]:
-            rmtree(old, ignore_errors=True)
+        _drop_old(folder, opened.paths.workspace)
+
+
+def _tasks_in(file: Path) -> set[str]:
+    """Tasks of kept episodes; empty where there are none that can be read."""
+    from pyarrow import ArrowException, parquet
+
+    with suppress(ArrowException, KeyError, OSError):
+        return set(parquet.read_table(file, columns=["task_id"])["task_id"].to_pylist())
+    return set()
+
+
+def _drop_old(folder: Path, workspace: Workspace) -> None:
+    """Delete all but the latest evaluations of a run, and those of runs that are not in the workspace any more."""
+    latest = sorted(folder.glob("r*"), key=lambda path: path.stat().st_mtime_ns)
+    there = {_played_folder(each) for each in workspace.runs()}
+    for old in (*latest[:-MAX_PLAYED], *(each for each in folder.parent.iterdir() if each not in there)):
+        rmtree(old, ignore_errors=True)
 
 
 def played_again(paths: RunPaths, revision: int, task: str) -> list[tuple["Episode", str, str]]:

@@ -1,5 +1,6 @@
 """Held-out panels of an iteration, and the limits of its training episodes."""
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -57,15 +58,25 @@ def held_out(config: RunConfig, env: Environment[object]) -> HeldOutTasks:
 
 
 def _tasks_of(config: RunConfig, env: Environment[object], name: str) -> tuple[Task, ...]:
-    """Tasks of a panel as the run evaluates it; of one that it does not play and that has fewer, a part."""
-    size = config.evaluation.tasks
-    while True:
-        try:
-            return env.panel(name, size).tasks
-        except CoevoError:
-            if name in (*config.evaluation.panels, *config.evaluation.final_panels) or size == 1:
-                raise
-            size //= 2
+    """Tasks of a panel as the run evaluates it; all of one that it does not play and that has fewer."""
+    most = config.evaluation.tasks
+    try:
+        return env.panel(name, most).tasks
+    except CoevoError as error:
+        if name in (*config.evaluation.panels, *config.evaluation.final_panels):
+            raise
+        has = bisect_left(range(1, most), True, key=lambda size: _lacks(env, name, size))
+        if has == 0:
+            raise error from None
+        return env.panel(name, has).tasks
+
+
+def _lacks(env: Environment[object], name: str, size: int) -> bool:
+    try:
+        env.panel(name, size)
+    except CoevoError:
+        return True
+    return False
 
 
 def play_panel(worker: Playing, panel: Panel, seen: Experience, seed: int, revision: int) -> list[Episode]:

@@ -68,6 +68,8 @@ def verdicts(judged: Sequence[Judged]) -> Iterator[str]:
         said, texts = each.verdict, "; ".join(plain(entry.strategy) for entry in each.candidates)
         numbers = f"{said.reward_with:.3f} | {said.reward_without:.3f} | {said.difference:+.3f} ± {said.stderr:.3f}"
         needed = f"> {said.delta:g}" if said.bound is None else f"lower bound {said.bound:+.3f} > {said.delta:g}"
+        if said.bound is None and said.difference > said.delta and not said.admitted:
+            needed = f"lower bound > {said.delta:g}, which it lacks"
         ended = "passed" if said.admitted else "held back"
         ended += "" if said.seen_share is None else f", seen by {said.seen_share:.0%}"
         yield f"| {texts} | {numbers} | {needed} | {ended} |"

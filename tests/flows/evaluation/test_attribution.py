@@ -1,6 +1,7 @@
 """Effect of one lesson, and the split of a change into policy, bank and the tasks that were drawn."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from support.packages import untrained
@@ -133,6 +134,7 @@ def test_a_real_policy_and_bank_are_played_on_equal_draws(workspace, capsys):
     ("call", "says"),
     [
         (lambda ws: explain("first@0", FEW, ws), "first@0 is the first revision: explain a later one"),
+        (lambda ws: explain("first@2", replace(FEW, panel="training"), ws), "trained on different tasks"),
         (lambda ws: explain("first@2", FEW, ws, 2), "revision 2 did not lead to first@2"),
         (lambda ws: explain("first@2", FEW, ws, 3), "revision 3 did not lead to first@2"),
         (lambda ws: entry_effect("first", "nothing", FEW, ws), "No entry 'nothing'."),

@@ -1,8 +1,11 @@
 """A task stands with and without the bank side by side once an evaluation has played it, whatever panels a run has."""
 
 import re
+import stat
+from dataclasses import replace
 from shutil import rmtree
 
+import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
 from support import small_run
@@ -46,6 +49,20 @@ def test_an_evaluation_puts_the_other_side_beside(run):
     assert page.count("seen-houses, bank none") == 2
     assert "bank &lt;b&gt;" in page
     assert sides(run, 3)[1]  # another revision has its own
+
+
+def test_a_smaller_evaluation_takes_nothing_away_and_runs_that_are_gone_leave_nothing(run):
+    small_run.build(run.root, "gone")
+    (gone,) = [paths for paths in run.runs() if paths.name == "gone"]
+    played = small_run.episodes(2)
+    keep(run, "gone@2", "bank none", played)
+    rmtree(gone.root)
+    other = replace(played[0], task=replace(played[0].task, instruction="another"))
+    keep(run, "first@2", "bank none", [*played, other])
+    keep(run, "first@2", "bank none", played)
+    (file,) = run.root.rglob(f"played/*/*/{PARQUET}")
+    assert pq.read_table(file).num_rows == len(played) + 1
+    assert stat.S_IMODE((run.root / "watch").stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("harm", [b"", b"no table" * 100])

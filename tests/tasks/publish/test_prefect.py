@@ -53,6 +53,8 @@ def test_a_page_says_what_became_of_the_bank_and_what_replay_said():
     assert "| agent/success/train | 0.5 |" in text
     bounded = replace(verdict, bound=-0.5)
     assert "| lower bound -0.500 > 0.01 | held back |" in page("demo-1", revision(2, judged=[Judged(bounded, ())]))
+    lacking = page("demo-1", revision(2, judged=[Judged(replace(verdict, difference=0.3), ())]))
+    assert "| lower bound > 0.01, which it lacks | held back |" in lacking
     tried = replace(verdict, seen_share=0.25)
     assert "held back, seen by 25% |" in page("demo-1", revision(2, judged=[Judged(tried, (entry("harmful"),))]))
     assert "- unchanged" in page("demo-1", revision(2, [entry()], [entry()]))
