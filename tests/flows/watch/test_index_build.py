@@ -182,4 +182,4 @@ def test_the_spans_of_a_lesson_are_its_wordings(small):
             name: asdict(small_run.MUG)[name] for name in ("strategy", "created")
         }
         assert [row["id"] for row in found.entries.page("LOTUS mug IN drawer").rows] == [small_run.MUG.id]
-        assert found.entries.page("lotus mug in safe").total == 0
+        assert found.entries.page("lotus mug in fridge").total == 0
