@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Lock
@@ -34,10 +35,12 @@ from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.reporter import reporter
 from coevo.utilities.cluster.joined_cluster import ClusterError, JoinedCluster, joined
 from coevo.utilities.cluster.node_places import ClusterLauncher
+from coevo.utilities.cluster.setting_names import SettingNames
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.processes import Launch, Place, PlaceLostError, Resources, last_error, size_of
 
 ASKER = "coevo ablate --cluster"
+NAMES = SettingNames("--cluster", "")
 RESTARTS = 3
 """Deaths of the process of a run, with its node, that are made good."""
 POLL_INTERVAL_S = 1.0
@@ -216,7 +219,8 @@ def play_on_cluster(study: StudyConfig, workspace: Workspace, address: str, remo
     check_runs(study, runs, workspace)
     check_parts(runs)
     with writer_lock(StudyLock(workspace, study.name)):
-        return ClusterRuns(study, workspace, remote, lambda: joined(address, ROOM_TIMEOUT_S), resources).play(runs)
+        join = partial(joined, address, ROOM_TIMEOUT_S, NAMES)
+        return ClusterRuns(study, workspace, remote, join, resources).play(runs)
 
 
 def main(path: str) -> int:
