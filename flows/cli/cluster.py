@@ -62,6 +62,7 @@ def status(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> No
 
     from coevo.flows.servers.ray_cluster import cluster_address
     from coevo.utilities.cluster.joined_cluster import joined
+    from coevo.utilities.cluster.setting_names import SettingNames
 
     address = os.environ.get("RAY_ADDRESS") or cluster_address(workspace_at(workspace).root)
     rows = [
@@ -71,7 +72,7 @@ def status(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> No
             **{f"{name.lower()}s": node.total.get(name, 0.0) for name in ("CPU", "GPU")},
             **{f"free_{name.lower()}s": node.free.get(name, 0.0) for name in ("CPU", "GPU")},
         }
-        for node in joined(address, 30.0).nodes()
+        for node in joined(address, 30.0, SettingNames("RAY_ADDRESS", "")).nodes()
     ]
     if as_json:
         output.document(rows)

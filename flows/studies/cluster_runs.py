@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Lock
@@ -18,26 +19,29 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from coevo.configs.load.load_study import stored_study
-from coevo.configs.study_config import StudyConfig
+from coevo.configs.load.load import validate
+from coevo.configs.study_config import ArmConfig, StudyConfig
 from coevo.configs.trust_settings import chosen
+from coevo.flows.configure import resolved
 from coevo.flows.remote_run import RemoteClaim, at_remote
 from coevo.flows.servers.daemon import down
 from coevo.flows.start_run import WAITING, RunOptions
 from coevo.flows.studies.ablate import play, publish
-from coevo.flows.studies.outcome import Outcome, outcome
+from coevo.flows.studies.outcome import Outcome, left_of, outcome, revisions_of
 from coevo.flows.studies.result import compared
-from coevo.flows.studies.study_runs import StudyLock, StudyRun, check_parts, check_runs, runs_of
+from coevo.flows.studies.study_runs import StudyLock, StudyRun, check_name, check_parts, check_runs, runs_of
 from coevo.flows.upkeep.publishing import complete
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.reporter import reporter
 from coevo.utilities.cluster.joined_cluster import ClusterError, JoinedCluster, joined
 from coevo.utilities.cluster.node_places import ClusterLauncher
+from coevo.utilities.cluster.setting_names import SettingNames
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.processes import Launch, Place, PlaceLostError, Resources, last_error, size_of
 
 ASKER = "coevo ablate --cluster"
+NAMES = SettingNames("--cluster", "")
 RESTARTS = 3
 """Deaths of the process of a run, with its node, that are made good."""
 POLL_INTERVAL_S = 1.0
@@ -53,18 +57,40 @@ class RunOrder:
     """Instructions for the process of a run.
 
     Attributes:
-        study: settings of the study.
         run: name of the run.
+        arm: its arm.
+        seed: its seed.
+        config: its settings as the command has resolved them, since a node may resolve a pairing to others.
         remote: address where the run lives.
         partner: outcome of the run that it costs as much as.
         take_over: take the run's lock from a process that has ended with its node.
     """
 
-    study: dict[str, Any]
     run: str
+    arm: ArmConfig
+    seed: int
+    config: dict[str, Any]
     remote: str
     partner: Outcome | None
     take_over: bool
+
+    def study_run(self) -> StudyRun:
+        """The run that it is about.
+
+        Raises:
+            CoevoError: its environment or a folder of its ``python_path`` is not on this node.
+        """
+        config = resolved(validate(self.config, self.run))
+        partner = None if self.partner is None else self.partner.run
+        return StudyRun(self.run, self.arm, self.seed, config, partner)
+
+
+def order_of(each: StudyRun, remote: str, partner: Outcome | None = None, take_over: bool = False) -> RunOrder:
+    """The order of a run."""
+    config = each.config.model_dump(mode="json")
+    if "threads" not in each.config.rollout.engine.model_fields_set:  # chosen when the run is created
+        del config["rollout"]["engine"]["threads"]
+    return RunOrder(each.name, each.arm, each.seed, config, remote, partner, take_over)
 
 
 ORDER = TypeAdapter(RunOrder)
@@ -89,7 +115,9 @@ class ClusterRuns:
         join: Callable[[], JoinedCluster],
         resources: Resources,
     ) -> None:
-        self._study, self._workspace, self._remote = study, workspace, remote
+        self._study, self._workspace = study, workspace
+        # A process on a node has another directory and home.
+        self._remote = remote if "://" in remote else str(Path(remote).expanduser().absolute())
         self._join, self._resources = join, resources
         self._launcher = ClusterLauncher(join, ROOM_TIMEOUT_S)
         self._stopping, self._counting, self._playing = Event(), Lock(), 0
@@ -134,17 +162,34 @@ class ClusterRuns:
     def _played(self, each: StudyRun, partner: Outcome | None) -> int:
         self._exchange(each)
         for restarts in range(RESTARTS + 1):
-            study = self._study.model_dump(mode="json")
-            code = self._attempt(RunOrder(study, each.name, self._remote, partner, take_over=restarts > 0))
+            code = self._attempt(order_of(each, self._remote, partner, take_over=restarts > 0))
             if code is not None:
                 self._exchange(each)
+                if not code:
+                    self._check_finished(each, partner)
                 return code
             reporter().warn(f"{each.name}: its process has ended with its node, and is started again")
         raise CoevoError(f"{each.name}: its process has ended with its node {RESTARTS + 1} times")
 
+    def _check_finished(self, each: StudyRun, partner: Outcome | None) -> None:
+        """Refuse a run that has ended on its node and is not finished here: it would be played again, for ever."""
+        if left := left_of(each, revisions_of(each, self._workspace), partner):
+            raise CoevoError(
+                f"{each.name} has ended on its node, and at --remote {self._remote} {left} of its iterations are "
+                f"missing: name a place that this machine and all nodes share; see {self._log(each.name)}"
+            )
+
+    def _log(self, run: str) -> Path:
+        return StudyLock(self._workspace, run).lock.with_suffix(".log")
+
     def _exchange(self, each: StudyRun) -> None:
-        """Bring this workspace and the remote to the same revision of a run, if any has one."""
+        """Bring this workspace and the remote to the same revision of a run, if any has one.
+
+        Raises:
+            CoevoError: the remote has a run of this name with another configuration, or fails.
+        """
         with at_remote(self._workspace, each.name, self._remote, RemoteClaim(if_lost=True, purpose=ASKER)):
+            check_name(each, self._workspace)
             if self._workspace.run(each.name).created.is_file():
                 self._workspace.trust.confirm(each.name, chosen(each.config))
 
@@ -165,7 +210,7 @@ class ClusterRuns:
                 self._playing -= 1
 
     def _awaited(self, place: Place, order: str, run: str) -> int | None:
-        log = StudyLock(self._workspace, run).lock.with_suffix(".log")
+        log = self._log(run)
         kept = {name: value for name, value in os.environ.items() if name.startswith(FORWARDED)}
         written, command = size_of(log), ["{python}", "-P", "-m", __name__, order]
         process = place.start(Launch(command, kept, log, append=True, guard="twice", mark=run))
@@ -216,7 +261,8 @@ def play_on_cluster(study: StudyConfig, workspace: Workspace, address: str, remo
     check_runs(study, runs, workspace)
     check_parts(runs)
     with writer_lock(StudyLock(workspace, study.name)):
-        return ClusterRuns(study, workspace, remote, lambda: joined(address, ROOM_TIMEOUT_S), resources).play(runs)
+        join = partial(joined, address, ROOM_TIMEOUT_S, NAMES)
+        return ClusterRuns(study, workspace, remote, join, resources).play(runs)
 
 
 def main(path: str) -> int:
@@ -225,8 +271,9 @@ def main(path: str) -> int:
     order, workspace = ORDER.validate_json(Path(path).read_bytes()), Workspace(Path.cwd() / "workspace")
     claim = RemoteClaim(take_over=order.take_over, if_lost=not order.take_over, purpose=ASKER)
     try:
-        (each,) = [run for run in runs_of(stored_study(order.study, "study")) if run.name == order.run]
+        each = order.study_run()
         with at_remote(workspace, each.name, order.remote, claim):
+            check_name(each, workspace)
             workspace.trust.confirm(each.name, chosen(each.config))
             return play(workspace, each, RunOptions(quiet=True, brief=True, alone=True), order.partner)
     except CoevoError as error:

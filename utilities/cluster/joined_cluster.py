@@ -16,6 +16,7 @@ from threading import RLock, Thread
 from typing import Any
 
 from coevo.utilities.cluster.node_agent import AgentAnswer, NodeAgent
+from coevo.utilities.cluster.setting_names import OF_RUN, SettingNames
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.extras import missing_extra
 from coevo.utilities.local_http import LOOPBACK
@@ -32,7 +33,7 @@ SHARE = 0.001
 CONCURRENCY = 32
 """Most calls that an actor carries out side by side."""
 _joining = RLock()
-_joined: dict[str, "JoinedCluster"] = {}
+_joined = set[str]()
 
 
 class ClusterError(CoevoError):
@@ -173,8 +174,8 @@ class JoinedCluster:
         address: its address.
     """
 
-    def __init__(self, address: str) -> None:
-        self.address = address
+    def __init__(self, address: str, names: SettingNames = OF_RUN) -> None:
+        self.address, self._names = address, names
 
     def nodes(self) -> list[ClusterNode]:
         """Living nodes, in the order of their addresses and ids."""
@@ -280,7 +281,7 @@ class JoinedCluster:
         """Error of a process for which no room was found: says what is asked and what each node has free."""
         wanted = _written(asked(resources))
         return ClusterError(
-            f"{pool} asks for {wanted} of a node, and none had it in placement.startup_timeout={seconds:g} s: "
+            f"{pool} asks for {wanted} of a node, and none had it in {self._names.limit}{seconds:g} s: "
             f"{_offer(self.nodes(), True)}"
         )
 
@@ -292,21 +293,23 @@ def asked(resources: Resources) -> dict[str, float]:
     return {name: amount for name, amount in named.items() if amount}
 
 
-def joined(address: str, seconds: float) -> JoinedCluster:
+def joined(address: str, seconds: float, names: SettingNames = OF_RUN) -> JoinedCluster:
     """The cluster at ``HOST:PORT``, or ``auto`` for that of ``RAY_ADDRESS``; this process joins it at the first call.
+
+    ``names`` are those of the settings that hold the address and the time, for messages.
 
     Raises:
         ClusterError: nobody answers there in ``seconds``, the token is refused, or Ray is not installed.
     """
     address = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
     if not address:
-        raise ClusterError("placement.address=auto finds no cluster: `coevo cluster up`, or set RAY_ADDRESS")
+        raise ClusterError(f"{names.address}=auto finds no cluster: `coevo cluster up`, or set RAY_ADDRESS")
     with _joining:
         if address not in _joined:
             leave()
-            _connect(address, seconds)
-            _joined[address] = JoinedCluster(address)
-        return _joined[address]
+            _connect(address, seconds, names)
+            _joined.add(address)
+        return JoinedCluster(address, names)
 
 
 def leave() -> None:
@@ -319,7 +322,7 @@ def leave() -> None:
             ray.shutdown()
 
 
-def _connect(address: str, seconds: float) -> None:
+def _connect(address: str, seconds: float, names: SettingNames) -> None:
     """Join a cluster, in a thread: Ray waits without a limit where an agent of a node is late."""
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal()):
@@ -331,7 +334,7 @@ def _connect(address: str, seconds: float) -> None:
     except OSError as error:
         raise ClusterError(
             f"no Ray cluster answers at {address} ({error}): start one with `coevo cluster up`, or correct "
-            "placement.address"
+            f"{names.address}"
         ) from None
     os.environ |= QUIET | (ON_LOOPBACK if host == LOOPBACK else {})
     failed: list[Exception] = []
@@ -342,7 +345,7 @@ def _connect(address: str, seconds: float) -> None:
         raise _refused(address, failed[0]) from None
     if thread.is_alive():
         raise ClusterError(
-            f"the Ray cluster at {address} gave no answer in placement.startup_timeout={seconds:g} s: a token that it "
+            f"the Ray cluster at {address} gave no answer in {names.limit}{seconds:g} s: a token that it "
             "refuses (RAY_AUTH_TOKEN_PATH), no node of it on this machine, or a machine that is too busy"
         )
 

@@ -111,15 +111,23 @@ class ClusterOptions:
     remote: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Directory or s3://BUCKET/PREFIX that all nodes reach.")
     ] = None
-    cpus: Annotated[float, typer.Option(min=0.1, help="With --cluster: cores of a node that each run takes.")] = 1.0
-    gpus: Annotated[float, typer.Option(min=0.0, help="With --cluster: GPUs of a node that each run takes.")] = 0.0
+    cpus: Annotated[
+        float | None, typer.Option(min=0.1, help="With --cluster: cores of a node that each run takes; 1 by default.")
+    ] = None
+    gpus: Annotated[
+        float | None, typer.Option(min=0.0, help="With --cluster: GPUs of a node that each run takes; 0 by default.")
+    ] = None
 
-    def check(self, playing: PlayOptions) -> None:
-        """Refuse options that do not go together."""
+    def check(self, playing: PlayOptions, list_all: bool) -> None:
+        """Refuse options that do not go together, or would have no effect."""
         if (self.cluster is None) != (self.remote is None):
             raise CoevoError("--cluster and --remote go together: the nodes exchange the runs at an address")
+        if self.cluster is None and (self.cpus is not None or self.gpus is not None):
+            raise CoevoError("--cpus and --gpus are what a run takes of a node: give --cluster, or leave them out")
         if self.cluster is not None and (playing.keep is not None or playing.pool is not None):
             raise CoevoError("--cluster plays a study elsewhere: leave --pool and --keep out")
+        if self.cluster is not None and (list_all or playing.dry_run or playing.show):
+            raise CoevoError("--list, --dry-run and --show play nothing: leave them or --cluster and --remote out")
 
 
 @with_option_groups
@@ -147,11 +155,11 @@ def ablate(
 
     Example: coevo ablate jerp-frozen-rules --seeds 3
     """
+    nodes.check(playing, list_all)
     if list_all:
         return _list(as_json)
     described, workspace = options.described(), workspace_at(directory)
     keep, pool = playing.keep, playing.pool
-    nodes.check(playing)
     if keep is not None:
         _check_kept(options, pool)
     if playing.dry_run:
@@ -254,7 +262,8 @@ def _play_on_nodes(study: "StudyConfig", workspace: Workspace, nodes: ClusterOpt
     assert nodes.remote is not None
     here = nodes.cluster == "auto" and not os.environ.get("RAY_ADDRESS")
     address = cluster_address(workspace.root) if here else nodes.cluster
-    return play_on_cluster(study, workspace, address, nodes.remote, Resources(nodes.cpus, nodes.gpus))
+    resources = Resources(1.0 if nodes.cpus is None else nodes.cpus, nodes.gpus or 0.0)
+    return play_on_cluster(study, workspace, address, nodes.remote, resources)
 
 
 def _submit(study: "StudyConfig", workspace: Workspace, pool: str, as_json: bool) -> int:

@@ -78,13 +78,24 @@ def test_a_study_is_decided_as_its_file_has_it(refused, tmp_path):
         (("--remote", "there"), "--cluster and --remote go together"),
         (("--cluster", "auto", "--remote", "there", "--pool", "night"), "leave --pool and --keep out"),
         (("--cluster", "auto", "--remote", "there"), "no Ray cluster of"),
-        (("--cluster", "127.0.0.1:1", "--remote", "there"), "no Ray cluster answers at 127.0.0.1:1"),
+        (("--cluster", "127.0.0.1:1", "--remote", "there"), "or correct --cluster"),
         (("--cluster", "127.0.0.1", "--remote", "there"), "HOST:PORT"),
     ],
 )
 def test_nodes_of_a_cluster_that_cannot_play_are_one_line(refused, mine, tmp_path, monkeypatch, options, said):
     monkeypatch.setenv("RAY_ADDRESS", "")
     assert said in refused("ablate", mine, *options, "--workspace", tmp_path / "w")
+
+
+@pytest.mark.parametrize("option", [("--cpus", "1"), ("--gpus", "0")])
+def test_options_of_nodes_without_a_cluster_are_refused(refused, mine, option):
+    assert "give --cluster, or leave them out" in refused("ablate", mine, *option)
+
+
+@pytest.mark.parametrize("option", ["--list", "--dry-run", "--show"])
+def test_a_cluster_that_would_play_nothing_is_refused(refused, mine, option):
+    said = refused("ablate", mine, "--cluster", "auto", "--remote", "there", option)
+    assert "--list, --dry-run and --show play nothing" in said
 
 
 def test_the_list_loads_no_large_library():

@@ -10,9 +10,11 @@ import psutil
 import pytest
 
 from coevo.utilities.cluster import raylets
-from coevo.utilities.cluster.joined_cluster import ClusterError, joined
+from coevo.utilities.cluster.joined_cluster import ClusterError, JoinedCluster, joined
 from coevo.utilities.cluster.raylets import ClusterFiles, remove_session, start_head, start_node
+from coevo.utilities.cluster.setting_names import OF_RUN, SettingNames
 from coevo.utilities.local_http import free_port
+from coevo.utilities.processes import ONE_CORE
 
 STARTS = """
 import json, os, subprocess, sys, time
@@ -115,8 +117,21 @@ def test_an_address_without_a_cluster_is_one_line_and_imports_nothing(monkeypatc
     with pytest.raises(ClusterError, match=r"placement\.address=auto finds no cluster: `coevo cluster up`"):
         joined("auto", 5.0)
     monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{free_port()}")
-    with pytest.raises(ClusterError, match=r"no Ray cluster answers at 127\.0\.0\.1:\d+ .*: start one with"):
+    with pytest.raises(ClusterError, match=r"no Ray cluster answers at 127\.0\.0\.1:\d+ .* placement\.address$"):
         joined("auto", 5.0)
+
+
+def test_messages_name_the_settings_of_a_command(monkeypatch):
+    names, address = SettingNames("--cluster", ""), f"127.0.0.1:{free_port()}"
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(ClusterError, match=r"^--cluster=auto finds no cluster"):
+        joined("auto", 5.0, names)
+    with pytest.raises(ClusterError, match=r"or correct --cluster$"):
+        joined(address, 5.0, names)
+    for named, said in ((names, "had it in 5 s:"), (OF_RUN, "had it in placement.startup_timeout=5 s:")):
+        cluster = JoinedCluster(address, named)
+        monkeypatch.setattr(cluster, "nodes", list)
+        assert said in str(cluster.lacking(ONE_CORE, "pool", 5.0))
 
 
 def test_modules_of_the_cluster_import_nothing_of_ray():
