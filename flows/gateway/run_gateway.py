@@ -153,7 +153,9 @@ def gateway_of(
         sampling = package.config.rollout.sampling.model_dump(mode="json")
         environment = None
         if "/" not in name:  # a run, not a registered version
-            environment = OutcomeEnvironment(partial(_environment_of, name, workspace))
+            environment = OutcomeEnvironment(
+                partial(_environment_of, name, workspace), package.config.rollout.max_turns
+            )
             stack.callback(environment.close)
         tokens = Tokens(secret, package.origin.run)
         gateway = Gateway(agent, sessions, tokens, settings.body, sampling, environment=environment)
@@ -179,7 +181,7 @@ def training_gateway(session: Session, settings: GatewaySettings) -> Iterator[Se
         agent = stack.enter_context(chat_agent(config, engine))
         sessions = Sessions(store, settings.sessions, settings.mode, f"{paths.name}@0", "")
         sampling = config.rollout.sampling.model_dump(mode="json")
-        environment = OutcomeEnvironment(partial(run_environment, config, root))
+        environment = OutcomeEnvironment(partial(run_environment, config, root), config.rollout.max_turns)
         stack.callback(environment.close)
         gateway = Gateway(agent, sessions, tokens, settings.body, sampling, gate, environment)
         served = ServedGateway(gateway, settings, listener, home(root, SERVER) / "secret")
