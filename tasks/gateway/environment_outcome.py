@@ -13,6 +13,7 @@ from coevo.records.demonstration import Answer, Moment
 from coevo.records.episode import total
 from coevo.records.task import Task
 from coevo.tasks.gateway.session_store import MAX_TEXT_CHARS, SessionOutcome, SessionTask, StepReport
+from coevo.tasks.play.episode_metrics import mean_scores
 from coevo.tasks.play.turns import Acted, turn_by_turn
 from coevo.utilities.errors import CoevoError
 
@@ -67,12 +68,12 @@ class OutcomeEnvironment:
             return SessionOutcome(
                 reward=total(each.reward for each in steps),
                 success=steps[-1].success,
-                scores={name: value for each in steps for name, value in each.scores},
+                scores=mean_scores(each.scores for each in steps),
                 steps=tuple(each.report(number) for number, each in enumerate(steps) if each.texts is not None),
                 actions=actions,
             )
-        except ValidationError as error:
-            reason = error.errors()[0]["msg"]
+        except (ValidationError, OverflowError) as error:
+            reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
             raise CoevoError(f"actions: the environment's outcome is out of bounds: {reason}") from None
 
 

@@ -137,6 +137,11 @@ def test_memory_grows_with_the_number_of_actions_alone(answers):
         tracemalloc.stop()
 
 
+def test_scores_are_means_over_the_turns_that_have_them():
+    env = Endless([{"exact": 1.0, "short": 0.5}, {"exact": 0.0}, {}, {"exact": 0.5, "late": 1.0}])
+    assert told(ENDLESS, ["a"] * 4, env=env).scores == {"exact": 0.5, "short": 0.5, "late": 1.0}
+
+
 @pytest.mark.parametrize("given", [{"reward": 1e7}, {"scores": [{"big": 1e308}, {"big": 1e308}]}])
 @pytest.mark.parametrize("answers", [0, 2])
 def test_an_outcome_that_is_out_of_bounds_is_one_line(given, answers):
