@@ -21,20 +21,24 @@ class Download:
         source: command that gets it.
         holds: path below the folder that the variable names; empty if it names an interpreter.
         instead: package of this interpreter that makes another one unnecessary; empty for none.
+        default: folder that stands for an unset variable; empty for none.
     """
 
     variable: str
     source: str
     holds: str = ""
     instead: str = ""
+    default: str = ""
 
     @property
     def remedy(self) -> str:
         """How to get it; empty if it is there."""
         given = os.environ.get(self.variable, "")
-        there = (
-            (Path(given) / self.holds).is_dir() if self.holds else os.access(given, os.X_OK) and Path(given).is_file()
-        )
+        if self.holds:
+            folder = given or self.default
+            there = bool(folder) and (Path(folder) / self.holds).is_dir()
+        else:
+            there = os.access(given, os.X_OK) and Path(given).is_file()
         if there or (not given and self.instead and find_spec(self.instead) is not None):
             return ""
         lacking = f"has no {self.holds}" if self.holds else "is no interpreter"
@@ -149,7 +153,7 @@ SHIPPED: Mapping[str, ShippedEnvironment] = {
         ("dev", "test_normal", "test_challenge"),
         downloads=(
             Download("APPWORLD_PYTHON", "python -m venv DIR && DIR/bin/pip install appworld==0.1.3"),
-            Download("APPWORLD_ROOT", "appworld install && appworld download data", holds="data/tasks"),
+            Download("APPWORLD_ROOT", "appworld install && appworld download data", holds="data/tasks", default="."),
         ),
     ),
     "lifelong-db": ShippedEnvironment(

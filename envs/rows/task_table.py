@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -279,8 +280,26 @@ def _plain(value: Any, depth: int = 0) -> Any:
         return value if text == "NaT" else text  # pandas' missing date
     if isinstance(value, Decimal):
         return str(value)
-    of_array = getattr(value, "tolist", None)
-    return of_array() if callable(of_array) else value
+    return _plain_array(value, depth)
+
+
+def _plain_array(value: Any, depth: int) -> Any:
+    """``_plain`` of what has ``tolist``, which would make integers of dates and durations with nanoseconds."""
+    if not isinstance(value, np.generic | np.ndarray) or value.dtype.kind not in "mM":
+        of_array = getattr(value, "tolist", None)
+        return _plain(of_array(), depth + 1) if callable(of_array) else value
+    times = np.asarray(value)
+    return [_plain(each, depth + 1) for each in times] if times.ndim else _date_text(times[()])
+
+
+def _date_text(value: Any) -> Any:
+    """A date of NumPy as text; a missing one, and a duration, as it is."""
+    if value.dtype.kind == "m" or np.isnat(value):
+        return value
+    plain = value.item()
+    if isinstance(plain, int) and (short := value.astype("datetime64[us]")) == value:
+        plain = short.item()  # a Parquet file's value of the same time has this text
+    return plain.isoformat() if isinstance(plain, date) else str(value)
 
 
 def _flaw(name: Any, value: Any) -> str:

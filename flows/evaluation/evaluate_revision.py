@@ -9,11 +9,10 @@ from coevo.configs.load.load import validate
 from coevo.configs.load.open_parts import open_parts
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
-from coevo.envs.registry import make
 from coevo.flows.evaluation.panel_evaluation import BANKS, Evaluation, EvaluationRequest, check_panel
 from coevo.flows.history.revision_reference import Reading, reading
 from coevo.flows.history.stored_episodes import TRAINING, keep_played, stored_episodes
-from coevo.flows.servers.ray_cluster import use_cluster
+from coevo.flows.run_environment import run_environment
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank_state import BankState
@@ -31,9 +30,9 @@ from coevo.tasks.play.play import RolloutWorker
 from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, is_shown, recall
 from coevo.tasks.publish.reporter import in_stage, reporter
 from coevo.tasks.revision_artifacts import REFERENCES, references_of
-from coevo.tasks.run.assemble import open_engine, place_simulators, worker_with
+from coevo.tasks.run.assemble import open_engine, worker_with
 from coevo.tasks.run.run_writer_model import check_endpoints, open_writing, spent_before
-from coevo.tasks.run.weight_digests import check_data, check_weights
+from coevo.tasks.run.weight_digests import check_weights
 from coevo.tasks.steps.evaluate import panel_index
 from coevo.tasks.writing.artifact import FOLDER, KeptWriting, read_writing
 from coevo.tasks.writing.ask_writer_model import Writing, aside_of
@@ -72,7 +71,7 @@ def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Wor
         check_weights(run.manifest, run.config, workspace.root, run.name)
         other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, workspace))
         config = configured(run, request)
-        env = stack.enter_context(closing(_environment(run, config, workspace)))
+        env = stack.enter_context(closing(run_environment(config, workspace.root, run)))
         iteration = run.manifest.iteration if request.iteration is None else request.iteration
         world, name = env.at(iteration), request.panel or config.evaluation.panels[0]
         panel = _panel(run, world, name, request.tasks or config.evaluation.tasks)
@@ -109,20 +108,6 @@ def _panel(run: Reading, env: Environment[Any], name: str, tasks: int) -> Panel:
     if not trained:
         raise CoevoError(f"{run.name} was trained on no episodes: choose a later revision")
     return Panel(TRAINING, str(run.manifest.revision), tuple(trained.values())[:tasks])
-
-
-def _environment(run: Reading, config: RunConfig, workspace: Workspace) -> Environment[Any]:
-    """The environment of a run, on the data it was played with, and its simulators where the placement says."""
-    with in_stage("builds the environment"):
-        use_cluster(config, workspace.root)
-        env = make(config.env)
-    try:
-        check_data(run.manifest, run.config, env, run.name)
-        place_simulators(config, env)
-    except BaseException:
-        env.close()
-        raise
-    return env
 
 
 def evaluate_panels(reference: str, workspace: Workspace) -> list[Evaluation]:

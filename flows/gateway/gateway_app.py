@@ -149,7 +149,7 @@ class Gateway:
             raise CoevoError("actions: a registered version has no environment: report reward and success")
         with self.sessions.reaching(name):
             if (played := self.sessions.to_play(name)) is not None:
-                return await asyncio.to_thread(self.environment.outcome, played[0], actions, played[1])
+                return await asyncio.wrap_future(self.environment.outcome(played[0], actions, played[1]))
         kept = await asyncio.to_thread(self.sessions.kept_outcome, name)
         # Other actions are too late, which ``Sessions.end`` says and counts.
         repeated = kept is not None and kept.actions == actions

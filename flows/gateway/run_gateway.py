@@ -16,12 +16,12 @@ from coevo.configs.outside_part import outside_parts
 from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
-from coevo.envs.registry import make
 from coevo.flows.endpoint.listening import listening, url_of
 from coevo.flows.endpoint.origin_guard import hosts_of
 from coevo.flows.gateway.gateway_app import Gateway, Tokens, gateway_application
 from coevo.flows.history.revision_reference import reading
 from coevo.flows.packages.serving import Address, packaged
+from coevo.flows.run_environment import run_environment
 from coevo.flows.servers.server_secret import home, secret_of
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.trust import Consent, confirmed_before, extend_path
@@ -39,8 +39,8 @@ from coevo.tasks.gateway.session_tree import AnswerOrigin
 from coevo.tasks.iteration.agent_sessions import AgentSessions, GatewayParts
 from coevo.tasks.package.package import Package
 from coevo.tasks.publish.reporter import in_stage
-from coevo.tasks.run.assemble import open_engine, place_simulators
-from coevo.tasks.run.weight_digests import check_data, check_weights
+from coevo.tasks.run.assemble import open_engine
+from coevo.tasks.run.weight_digests import check_weights
 from coevo.tasks.session import Session
 from coevo.utilities.errors import CoevoError
 
@@ -153,7 +153,9 @@ def gateway_of(
         sampling = package.config.rollout.sampling.model_dump(mode="json")
         environment = None
         if "/" not in name:  # a run, not a registered version
-            environment = OutcomeEnvironment(partial(_environment_of, name, workspace))
+            environment = OutcomeEnvironment(
+                partial(_environment_of, name, workspace), package.config.rollout.max_turns
+            )
             stack.callback(environment.close)
         tokens = Tokens(secret, package.origin.run)
         gateway = Gateway(agent, sessions, tokens, settings.body, sampling, environment=environment)
@@ -179,7 +181,7 @@ def training_gateway(session: Session, settings: GatewaySettings) -> Iterator[Se
         agent = stack.enter_context(chat_agent(config, engine))
         sessions = Sessions(store, settings.sessions, settings.mode, f"{paths.name}@0", "")
         sampling = config.rollout.sampling.model_dump(mode="json")
-        environment = OutcomeEnvironment(partial(_environment, config))
+        environment = OutcomeEnvironment(partial(run_environment, config, root), config.rollout.max_turns)
         stack.callback(environment.close)
         gateway = Gateway(agent, sessions, tokens, settings.body, sampling, gate, environment)
         served = ServedGateway(gateway, settings, listener, home(root, SERVER) / "secret")
@@ -204,15 +206,7 @@ def _environment_of(revision: str, workspace: Workspace) -> Environment[Any]:
     with reading(revision, workspace) as opened:
         check_weights(opened.manifest, opened.config, workspace.root, opened.name)
         extend_path(opened.config)
-        env = _environment(opened.config)
-        check_data(opened.manifest, opened.config, env, opened.name)
-    return env
-
-
-def _environment(config: RunConfig) -> Environment[Any]:
-    env = make(config.env)
-    place_simulators(config, env)
-    return env
+        return run_environment(opened.config, workspace.root, opened)
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from statistics import fmean, stdev
 
 from coevo.records.answer_faults import Fault
@@ -93,17 +94,16 @@ def outcome_metrics(episodes: Sequence[Episode], panel: str) -> dict[str, float]
         f"agent/turns/{panel}": len(turns) / len(sound),
         f"agent/truncated/{panel}": fmean(episode.truncated for episode in sound),
         f"agent/invalid/{panel}": sum(not turn.valid for turn in turns) / max(1, len(turns)),
-        **_scores(turns, panel),
+        **{f"{SCORES}/{panel}/{name}": mean for name, mean in mean_scores(turn.scores for turn in turns).items()},
     }
 
 
-def _scores(turns: Sequence[Turn], panel: str) -> dict[str, float]:
+def mean_scores(turns: Iterable[Iterable[tuple[str, float]]]) -> dict[str, float]:
     """Mean of each value that rewards are made of, over the turns that have it."""
     values: dict[str, list[float]] = {}
-    for turn in turns:
-        for name, value in turn.scores:
-            values.setdefault(name, []).append(value)
-    return {f"{SCORES}/{panel}/{name}": fmean(found) for name, found in values.items()}
+    for name, value in chain.from_iterable(turns):
+        values.setdefault(name, []).append(value)
+    return {name: fmean(found) for name, found in values.items()}
 
 
 def spread(episodes: Sequence[Episode]) -> dict[str, float]:

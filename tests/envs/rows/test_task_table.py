@@ -62,6 +62,18 @@ def test_a_csv_file_keeps_its_texts(tmp_path):
         (np.array([[1, 2]]), [[1, 2]]),
         (torch.tensor([1.5]), [1.5]),
         ({"when": (datetime.date(2024, 1, 1), np.int8(1))}, {"when": ["2024-01-01", 1]}),
+        (np.datetime64("2024-01-01", "ns"), "2024-01-01T00:00:00"),
+        (np.datetime64("2024-01-01T00:00:00.000000001"), "2024-01-01T00:00:00.000000001"),
+        (np.datetime64("2024-01-01"), "2024-01-01"),
+        (np.datetime64("12000-01-01"), "12000-01-01"),
+        (np.array("2024-01-01", "datetime64[s]"), "2024-01-01T00:00:00"),
+        (
+            np.array([["2024-01-01"], ["2024-02-29"]], "datetime64[ns]"),
+            [["2024-01-01T00:00:00"], ["2024-02-29T00:00:00"]],
+        ),
+        (np.array([datetime.date(2024, 1, 1), decimal.Decimal("0.1"), 1], object), ["2024-01-01", "0.1", 1]),
+        (pd.Series(pd.to_datetime(["2024-01-01"])), ["2024-01-01T00:00:00"]),
+        (np.array([np.int64(1704067200000000000)]), [1704067200000000000]),
     ],
 )
 def test_values_that_datasets_loads_become_values_of_json(value, kept):
@@ -154,6 +166,27 @@ def test_files_that_are_no_table_are_refused(tmp_path):
 def test_values_that_are_no_json_are_refused_with_their_column(tmp_path):
     pq.write_table(pa.table({"prompt": ["a"], "data": [b"\x00"]}), tmp_path / "bytes.parquet")
     assert "row 1: column 'data' has a bytes: convert it to text or a number" in refusal(tmp_path / "bytes.parquet")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (np.datetime64("NaT", "ns"), "has a datetime64"),
+        (np.array(["2024-01-01", "NaT"], "datetime64[ns]"), "has a datetime64"),
+        (np.timedelta64(1, "ns"), "has a timedelta64"),
+        (np.array([1, 2], "timedelta64[ns]"), "has a timedelta64"),
+        (np.array([pd.NaT], object), "has a NaTType"),
+    ],
+)
+def test_missing_dates_and_durations_do_not_become_numbers(value, says):
+    with pytest.raises(TableError, match=f"column 'when' {says}: convert it"):
+        table_of([{"when": value}], "rows")
+
+
+def test_a_date_has_one_text_in_numpy_and_in_parquet(tmp_path):
+    times = np.array(["2024-01-01", "2024-02-29T01:02:03.5", "2024-01-01T00:00:00.000000001"], "datetime64[ns]")
+    pq.write_table(pa.table({"when": times}), tmp_path / "times.parquet")
+    assert load_table(str(tmp_path / "times.parquet")).rows == table_of([{"when": each} for each in times], "rows").rows
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path):

@@ -138,6 +138,20 @@ def test_an_environment_that_a_user_downloads_says_what_is_missing_until_all_is_
     assert f"{name}: " not in coevo("doctor").out
 
 
+@pytest.mark.parametrize(("name", "holds", "is_there"), [("tau2", 0, False), ("appworld", 1, True)])
+def test_the_current_directory_stands_for_an_unset_variable_only_where_the_environment_takes_it(
+    monkeypatch, tmp_path, name, holds, is_there
+):
+    folder = SHIPPED[name].downloads[holds]
+    (tmp_path / folder.holds).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    for unset in ("", None):
+        monkeypatch.delenv(folder.variable, raising=False)
+        if unset is not None:
+            monkeypatch.setenv(folder.variable, unset)
+        assert (folder.remedy == "") == is_there
+
+
 def test_a_broken_environment_is_named_and_hides_no_other(coevo, tmp_path, monkeypatch):
     info = tmp_path / "broken-1.dist-info"
     info.mkdir()
