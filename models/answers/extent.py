@@ -70,7 +70,7 @@ _SHELL = re.compile(
     r"|test[ \t]+(?:[\-!$\"'(]|\S+[ \t]+(?:!?=|-[a-z]{2}[ \t]))|~?/[\w.][\w./+\-]*(?=[ \t;|&<>]|$)"
     r"|for[ \t]+[A-Za-z_]\w*[ \t]+in\b|case[ \t]+\S+[ \t]+in\b"
     r"|(?:if|while|until)\b(?:[ \t]+(?:![ \t]+)?(?:\[|\(|(?:test|true|false|read|grep)\b)|.*;[ \t]*(?:do|then)\b)"
-    r"|\(\(|\w[\w\-]*\(\)[ \t]*(?:\{|$)|[({!:.][ \t]*[\w/.~$]|>{1,2}[ \t]*[\w/.~$]|\[{1,2} "
+    r"|\(\(|\w[\w\-]*\(\)[ \t]*(?:\{|$)|[:.][ \t]*[\w/.~$]|>{1,2}[ \t]*[\w/.~$]|\[{1,2} "
 )
 """Beginning of a line of a shell, where a form says that one follows."""
 _SENTENCE_WORDS = re.compile(
@@ -80,10 +80,15 @@ _SENTENCE_WORDS = re.compile(
 """Words of a sentence about a command, outside of its quotes."""
 _SHELL_QUOTES = re.compile(r"\\.|(?P<data>'[^']*+'|\"(?:[^\"\\]|\\.)*+\"|(?<![^\s;])#.*)|['\"].*")
 """Escaped characters, quoted text and comments, and a quotation mark without its other half."""
-_SAYS = re.compile(r"(?:^|[;&|({]|\b(?:do|then|else)\b)[ \t]*(?:echo|printf|e?grep)\b[^;&|<>]*+")
+_COMMAND = re.compile(rf"(?:{_COMMANDS})(?=[ \t])")
+_SAYS = re.compile(r"(?:^|[;&|({]|\b(?:do|then|else)\b)[ \t]*(?:echo|printf)\b[^;&|<>]*+")
 """Command whose arguments may be words of a sentence."""
 _OPERATOR = re.compile(r"[|&<>]|;[ \t]*(?:(?:do|then|else|elif|fi|done|esac)\b|;|$)|\\;?$")
 """What no sentence holds, outside of quotes."""
+_BEFORE = re.compile(
+    r"[^a-z_./~$({\[!]|\([a-z ]+\)$|(?:to|for|with|and|as|so|now|we|in|by|next|using|here|this|the|let)\b|.*[.,:!?]$"
+)
+"""Line of prose before a script, which is no command that is not known."""
 _MORE = re.compile(r"[A-Za-z_][\w.]*\(|\$[({]?\w|[)\]}]|(?:else|try|finally)\b.*:|(?:raise|assert|del|return|yield)\b")
 """Line that is code where the lines before it are."""
 
@@ -279,13 +284,14 @@ def more_of_query(lines: list[str], taken: int) -> int:
 def is_shell(line: str) -> bool:
     """Report whether a line is one of a shell rather than of prose."""
     said = _unquoted(line)
-    return not _is_sentence(said) and (_SHELL.match(said) is not None or _is_code(line.rstrip()))
+    is_command = _SHELL.match(said) is not None or _SHELL.match(said.lstrip("({! \t")) is not None
+    return not _is_sentence(said) and (is_command or _is_code(line.rstrip()))
 
 
 def is_prose(line: str) -> bool:
     """Report whether a line before a script is a sentence, rather than a command that is not known."""
     said = _unquoted(line)
-    return re.match(r"[a-z_./~$({\[!]", said) is None or said[-1:] in ".,:!?" or _is_sentence(said)
+    return _BEFORE.match(said) is not None or _is_sentence(said)
 
 
 def _unquoted(line: str) -> str:
@@ -294,10 +300,14 @@ def _unquoted(line: str) -> str:
 
 
 def _is_sentence(said: str) -> bool:
-    """Report whether a line without its quoted text has words of a sentence, or ends like one."""
+    """Report whether a line without its quoted text has words of a sentence, or ends like one.
+
+    Behind a common command, one such word may be its argument.
+    """
     words = _SAYS.sub("", said)
+    is_common = _COMMAND.match(words) is not None
     ends = re.search(r"[a-z][:?!]$|[a-z]{2} [a-z]+\.$", words) is not None
-    return _OPERATOR.search(said) is None and (ends or _SENTENCE_WORDS.search(words) is not None)
+    return _OPERATOR.search(said) is None and (ends or len(_SENTENCE_WORDS.findall(words)) > is_common)
 
 
 def more_of_code(lines: list[str], taken: int, is_code: Callable[[str], bool]) -> int:

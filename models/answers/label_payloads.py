@@ -318,7 +318,8 @@ def _unfenced(page: Page, start: int, stop: int, language: str) -> PagePart | No
         if is_code or _SHOWS.match(page.text, begin, stop):
             return _code(page, begin, stop, kind)
         line = page.text[begin:stop].partition("\n")[0]
-        if line.strip() and language.lower() in FAMILIES[1] and not is_prose(line):
+        is_named = line.strip().lower() in {"", *FAMILIES[1]}
+        if language.lower() in FAMILIES[1] and not is_named and not is_prose(line):
             return None
         position = page.text.find("\n", begin, stop)
         if position < 0:

@@ -40,7 +40,7 @@ _ROUND = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Line behind an action that was used, where the sentence before it may be about its format."""
-_SENTENCE = re.compile(r"(?<=[\w*`\"'\])]) +[a-z]")
+_SENTENCE = re.compile(r"(?<=[\w*]) +[a-z]")
 """Words behind a name without a payload: a sentence about it."""
 _CORRECTS = re.compile(
     r"^\W*(?:thoughts?\W+)?(?:(?:oh|but|hm+|ah|so)\W+)?(?:(?:wait|actually|oops|sorry|correction|corrected|revised)\b|no,"

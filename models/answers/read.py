@@ -49,11 +49,11 @@ MAX_ACTION_CHARS = 200_000
 """Maximum characters of an action from the environment's own parser."""
 _LEADING = re.compile(
     r"\A(?:\s*(?:<\|(?!channel|begin_of_thought|start_thinking|(?:user|system|observation)\|)[\w\-]{1,30}\|>"
-    r"(?:assistant(?=<\|))?|\[/?INST\]|</?s>|<(?:start|end)_of_turn>)(?!(?:user|human|system|tool)\b))+",
+    r"(?:assistant(?=<\|))?|\[/?INST\]|</?s>|<(?:start|end)_of_turn>)(?!(?:user|system|tool)[ \t]*(?:\n|<\|)))+",
     re.IGNORECASE,
 )
 """Marks of a template before an answer; those of another speaker begin none."""
-_ANALYSIS = re.compile(r"\A\s*analysis(?:.*(?P<final>assistantfinal)|(?=[A-Z]).*)", re.DOTALL)
+_ANALYSIS = re.compile(r"\A\s*analysis(?:.*(?P<final>assistantfinal)|(?=[A-Z][a-z']*,? [A-Za-z]).*)", re.DOTALL)
 """Thinking in the format of gpt-oss, from whose marks a server took all but their words."""
 _BRACKETS = re.compile(r"\[([A-Za-z][\w '/\-]*)\]")
 _AROUND = re.compile(

@@ -65,7 +65,7 @@ SCRIPTS = (
     "if [ -f a ]\nthen\nrm a\nfi", "while read i; do echo $i; done < f", "while read i; do\n  echo $i\ndone < f", "echo hello there > a/f",
     "if [ -d b ]; then rmdir b; fi", "echo this is a test > /tmp/a", "test -f a && echo it works", "find . -type f -exec mv {} first \\;",
     "echo done!", "echo I am here.", "/usr/sbin/useradd bob", "/bin/touch a", "~/bin/x", "../x -v", "for i in a b\ndo\necho $i is here\ndone",
-    "grep -c it a.txt", "if ! id bob; then useradd bob; fi", "find . -type f -exec chmod 644 {} +", "f() { ls; }", "((a++))", "exit 0",
+    "grep -c it a.txt", "grep the a.txt", "mkdir first", "cat it", "(id; ls)", "{ sort a; }", "if ! id bob; then useradd bob; fi", "find . -type f -exec chmod 644 {} +", "f() { ls; }", "((a++))", "exit 0",
     'mysql -e "SELECT 1"', "cat > a.md <<'EOF'\n```Act: no\nEOF",
 )  # fmt: skip
 BEHIND = (
@@ -80,7 +80,7 @@ BEHIND = (
 NO_SCRIPTS = (
     "I would list.", "touch the file now, then report", "list the files first", "Here is the command:", "the directory is empty",
     "no more commands are needed", "find out which files there are.", "first, look at the directory", "kill it", "done",
-    "Let me check the passwd file", "list files\nmytool a\nls", "find what's there", "if needed, look at it", "(waiting for the output)", "cat is what I would use here.", "You should run ls",
+    "Let me check the passwd file", "list files\nmytool a\nls", "find what's there", "if needed, look at it", "(list files)", "rm is what we need", "(waiting for the output)", "cat is what I would use here.", "You should run ls",
 )  # fmt: skip
 
 
@@ -107,6 +107,14 @@ def test_scripts_without_a_fence_are_read_whole_or_not_at_all():
         found.append((script, Reader(SHELL).read(f"Think: so.\n\nAct: bash\n{script}{draw.choice(BEHIND)}").action))
     assert [each for each in found if each[1] not in ("", f"bash {each[0]}")] == []
     assert sum(action == "" for _, action in found) <= len(found) // 50
+
+
+@pytest.mark.parametrize(
+    "before", ["bash\n", "to list files\n", "(list files)\n", "Here it is:\n\n", "shell\n", "command:\n", ""]
+)
+def test_a_script_may_stand_behind_a_line_of_prose(before):
+    assert Reader(SHELL).read(f"Act: bash\n{before}ls -l\nid bob").action == "bash ls -l\nid bob"
+    assert Reader(SHELL).read(f"Act: bash {before}\nls -l\nid bob").action == "bash ls -l\nid bob"
 
 
 @pytest.mark.parametrize("text", NO_SCRIPTS)

@@ -67,3 +67,8 @@ def test_thinking_without_its_marks_may_not_end(form):
     text = "analysisWe could <action>look</action>\nAction: look\nor not"
     assert Reader(form).read(text).action == ""
     assert Reader(form).read(text, finished=False).fault == Fault.CUT_OFF_THINKING
+
+
+def test_what_only_looks_like_a_mark_is_a_part_of_the_answer():
+    assert Reader("plain").read("analysisData = load(1)").action == "analysisData = load(1)"
+    assert Reader(LINE).read("[/INST]Tool: x\nAction: look").action == "look"
