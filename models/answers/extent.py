@@ -84,7 +84,7 @@ _COMMAND = re.compile(rf"(?:{_COMMANDS})(?=[ \t])")
 _SAYS = re.compile(r"(?:^|[;&|({]|\b(?:do|then|else)\b)[ \t]*(?:echo|printf)\b[^;&|<>]*+")
 """Command whose arguments may be words of a sentence."""
 _OPERATOR = re.compile(r"[|&<>]|;[ \t]*(?:(?:do|then|else|elif|fi|done|esac)\b|;|$)|\\;?$")
-"""What no sentence holds, outside of quotes."""
+"""Signs of a command outside of quotes, which no sentence holds."""
 _BEFORE = re.compile(
     r"[^a-z_./~$({\[!]|\([a-z ]+\)$|(?:to|for|with|and|as|so|now|we|in|by|next|using|here|this|the|let)\b|.*[.,:!?]$"
 )
