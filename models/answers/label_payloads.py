@@ -318,7 +318,8 @@ def _unfenced(page: Page, start: int, stop: int, language: str) -> PagePart | No
         if is_code or _SHOWS.match(page.text, begin, stop):
             return _code(page, begin, stop, kind)
         line = page.text[begin:stop].partition("\n")[0]
-        is_named = line.strip().lower() in {"", *FAMILIES[1]}
+        is_apart = position == start and page.shape[start - 2 : start] in ("- ", ", ", ". ", "; ")
+        is_named = is_apart or line.strip().lower() in {"", *FAMILIES[1]}
         if language.lower() in FAMILIES[1] and not is_named and not is_prose(line):
             return None
         position = page.text.find("\n", begin, stop)

@@ -110,7 +110,8 @@ def test_scripts_without_a_fence_are_read_whole_or_not_at_all():
 
 
 @pytest.mark.parametrize(
-    "before", ["bash\n", "to list files\n", "(list files)\n", "Here it is:\n\n", "shell\n", "command:\n", ""]
+    "before",
+    ["bash\n", "to list files\n", "- list files\n", "(list files)\n", "Here it is:\n\n", "shell\n", "command:\n", ""],
 )
 def test_a_script_may_stand_behind_a_line_of_prose(before):
     assert Reader(SHELL).read(f"Act: bash\n{before}ls -l\nid bob").action == "bash ls -l\nid bob"
