@@ -68,7 +68,7 @@ _OTHER = re.compile(
 MARK = re.compile(r"(?P<mark>`{3,}|(?<![^\n ])~{3,})(?P<info>[\w+\-.#]*)")
 """Mark of a fence with its language."""
 STATEMENT = re.compile(
-    r"\s*(?:(?:--[^\n]*|/\*.*?\*/)\s*)*\(?(?:select|insert|update|delete|with|create|alter|drop|show|describe|desc|explain"
+    r"\s*+(?:(?:--[^\n]*+|/\*.*?\*/)\s*+)*+\(?(?:select|insert|update|delete|with|create|alter|drop|show|describe|desc|explain"
     r"|use|call|pragma|grant|revoke|truncate|replace|merge|set|begin|start|commit|rollback|values|analyze|rename|load)\b",
     re.IGNORECASE | re.DOTALL,
 )

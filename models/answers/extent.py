@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import Enum, IntEnum, auto
 from typing import NamedTuple
 
-from coevo.models.answers.spans import fence_at, fenced
+from coevo.models.answers.spans import ends_in_quotes, fence_at, fenced, without_data
 from coevo.records.lenient import value_at
 
 _HEREDOC = re.compile(r"<<-?[ \t]*['\"]?([A-Za-z_]\w*)")
@@ -36,8 +36,8 @@ _CLAUSE = re.compile(
 )
 """Beginning of a line that continues a statement."""
 _UNFINISHED = re.compile(
-    r"(?:^|[\s(])(?:select|distinct|from|where|by|and|or|on|set|values|as|in|not|join|union|all|into|table|then|else|when"
-    r"|having|returning|exists|between|like|is|with|using|case|begin)$",
+    r"(?:^|[\s(])(?:select|distinct|from|where|by|and|or|(?<!= )on|set|(?<!default )values|as|in|not|join|union|all"
+    r"|into|table|then|else|when|having|returning|exists|between|like|is|with|using|case|begin)$",
     re.IGNORECASE,
 )
 _COMMENT = re.compile(r"((?:[^'\"\-]|'[^']*'|\"[^\"]*\"|['\"]|-(?!-))*+)--.*")
@@ -61,22 +61,34 @@ _SHELL = re.compile(
     rf"(?:{_COMMANDS}|(?:user|group)(?:add|del|mod)|add(?:user|group)|g?passwd|chpasswd|groups|id|who|whoami|visudo|touch"
     r"|rmdir|ln|chgrp|chattr|setfacl|getfacl|install|truncate|shred|mktemp|stat|file|du|df|mount|umount|dd|sync|head|tail"
     r"|sort|uniq|cut|tr|tee|diff|comm|cmp|paste|join|split|nl|rev|tac|fold|expand|find|locate|which|type|xargs|printf|seq"
-    r"|read|test|true|false|date|cal|env|printenv|set|unset|umask|ulimit|alias|hash|exec|eval|trap|hostname|uname|uptime"
+    r"|read|true|false|date|cal|env|printenv|set|unset|umask|ulimit|alias|hash|exec|eval|trap|hostname|uname|uptime"
     r"|free|top|ps|pgrep|pkill|kill|killall|nice|nohup|sleep|timeout|crontab|at|systemctl|service|journalctl|ip|ss"
     r"|netstat|ping|ssh|scp|rsync|dig|zip|unzip|g(?:un)?zip|bzip2|xz|zcat|md5sum|sha\d+sum|base64|base|dirname|basename"
     r"|realpath|readlink|rename|perl|ruby|node|make|gcc|dpkg|yum|dnf|apk|less|more|nano|vim?|tree|bc|expr|openssl|su"
-    r"|pushd|popd|function|until|local|declare|getent|column|numfmt|xxd|od|strings|jq)(?=[ \t;|&<>]|$)"
-    r"|[({!:.][ \t]*[\w/.~$]|>{1,2}[ \t]*[\w/.~$]|\[{1,2} "
+    r"|pushd|popd|function|until|local|declare|getent|column|numfmt|xxd|od|strings|jq|exit"
+    r"|wait|history|mysql|sqlite3|psql|docker)(?=[ \t;|&<>]|$)"
+    r"|test[ \t]+(?:[\-!$\"'(]|\S+[ \t]+(?:!?=|-[a-z]{2}[ \t]))|~?/[\w.][\w./+\-]*(?=[ \t;|&<>]|$)"
+    r"|for[ \t]+[A-Za-z_]\w*[ \t]+in\b|case[ \t]+\S+[ \t]+in\b"
+    r"|(?:if|while|until)\b(?:[ \t]+(?:![ \t]+)?(?:\[|\(|(?:test|true|false|read|grep)\b)|.*;[ \t]*(?:do|then)\b)"
+    r"|\(\(|\w[\w\-]*\(\)[ \t]*(?:\{|$)|[:.][ \t]*[\w/.~$]|>{1,2}[ \t]*[\w/.~$]|\[{1,2} "
 )
 """Beginning of a line of a shell, where a form says that one follows."""
 _SENTENCE_WORDS = re.compile(
-    r"\s(?:the|an|is|are|was|it|its|this|that|these|those|them|they|which|what|there|of|we|you|i|would|should|needed"
-    r"|now|first|then)\b(?![./=*\-])",
-    re.IGNORECASE,
+    r"\s(?:I|(?i:the|an|is|are|was|it|its|this|that|these|those|them|they|which|what|there|of|we|you|would|should|needed"
+    r"|now|first))\b(?![./=*\-])"
 )
 """Words of a sentence about a command, outside of its quotes."""
-_SHELL_QUOTES = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|#.*")
-_SQL_STRINGS = re.compile(r"--[^\n]*|'(?:[^'\\]|\\.)*'|\"[^\"]*\"|`[^`]*`")
+_SHELL_QUOTES = re.compile(r"\\.|(?P<data>'[^']*+'|\"(?:[^\"\\]|\\.)*+\"|(?<![^\s;])#.*)|['\"].*")
+"""Escaped characters, quoted text and comments, and a quotation mark without its other half."""
+_COMMAND = re.compile(rf"(?:{_COMMANDS})(?=[ \t])")
+_SAYS = re.compile(r"(?:^|[;&|({]|\b(?:do|then|else)\b)[ \t]*(?:echo|printf)\b[^;&|<>]*+")
+"""Command whose arguments may be words of a sentence."""
+_OPERATOR = re.compile(r"[|&<>]|;[ \t]*(?:(?:do|then|else|elif|fi|done|esac)\b|;|$)|\\;?$")
+"""Signs of a command outside of quotes, which no sentence holds."""
+_BEFORE = re.compile(
+    r"[^a-z_./~$({\[!]|\([a-z ]+\)$|(?:to|for|with|and|as|so|now|we|in|by|next|using|here|this|the|let)\b|.*[.,:!?]$"
+)
+"""Line of prose before a script, which is no command that is not known."""
 _MORE = re.compile(r"[A-Za-z_][\w.]*\(|\$[({]?\w|[)\]}]|(?:else|try|finally)\b.*:|(?:raise|assert|del|return|yield)\b")
 """Line that is code where the lines before it are."""
 
@@ -202,7 +214,8 @@ def _taken(lines: list[str], kind: ActionKind, trust: _Trust) -> tuple[int, bool
 def _more(lines: list[str], taken: int, kind: ActionKind) -> int:
     """Number of lines that continue an action in which nothing is open; 0 if it ends."""
     last, following = lines[taken - 1].rstrip(), lines[taken]
-    if following.strip() and last and (last.endswith(_ENDS_OPEN) or following[0] in " \t"):
+    ends_open = _ENDS_OPEN[:4] if kind is ActionKind.SHELL else _ENDS_OPEN
+    if following.strip() and last and (last.endswith(ends_open) or following[0] in " \t"):
         return 1
     if kind is ActionKind.TEXT:
         return 0
@@ -232,8 +245,7 @@ def kind_of(lines: list[str]) -> ActionKind:
 def is_unfinished(text: str) -> bool:
     """Report whether a query ends within quotes, or in a word that more has to follow."""
     is_query = kind_of(text.split("\n")) is ActionKind.QUERY
-    is_open = "'" in _SQL_STRINGS.sub("", text)
-    return is_query and (is_open or _UNFINISHED.search(f" {text}") is not None)
+    return is_query and (ends_in_quotes(text) or _UNFINISHED.search(f" {without_data(text)}") is not None)
 
 
 def ends_unclear(lines: list[str], taken: int, kind: ActionKind) -> bool:
@@ -271,11 +283,31 @@ def more_of_query(lines: list[str], taken: int) -> int:
 
 def is_shell(line: str) -> bool:
     """Report whether a line is one of a shell rather than of prose."""
-    said = _SHELL_QUOTES.sub("", line.strip()).rstrip()
-    is_prose = (
-        _SENTENCE_WORDS.search(said) is not None or re.search(r"[a-z][:?!]$|[a-z]{2} [a-z]+\.$", said) is not None
-    )
-    return not is_prose and (_SHELL.match(said) is not None or _is_code(line.rstrip()))
+    said = _unquoted(line)
+    is_command = _SHELL.match(said) is not None or _SHELL.match(said.lstrip("({! \t")) is not None
+    return not _is_sentence(said) and (is_command or _is_code(line.rstrip()))
+
+
+def is_prose(line: str) -> bool:
+    """Report whether a line before a script is a sentence, rather than a command that is not known."""
+    said = _unquoted(line)
+    return _BEFORE.match(said) is not None or _is_sentence(said)
+
+
+def _unquoted(line: str) -> str:
+    """A line of a shell without its quoted text and its comment."""
+    return _SHELL_QUOTES.sub(lambda found: "" if found["data"] else found[0], line.strip()).rstrip()
+
+
+def _is_sentence(said: str) -> bool:
+    """Report whether a line without its quoted text has words of a sentence, or ends like one.
+
+    Behind a common command, one such word may be its argument.
+    """
+    words = _SAYS.sub("", said)
+    is_common = _COMMAND.match(words) is not None
+    ends = re.search(r"[a-z][:?!]$|[a-z]{2} [a-z]+\.$", words) is not None
+    return _OPERATOR.search(said) is None and (ends or len(_SENTENCE_WORDS.findall(words)) > is_common)
 
 
 def more_of_code(lines: list[str], taken: int, is_code: Callable[[str], bool]) -> int:

@@ -14,8 +14,8 @@ from coevo.models.answers.answer_page import (
     inner_pattern,
     label_pattern,
 )
-from coevo.models.answers.extent import ActionKind, cleaned, extent, is_shell, is_unfinished, kind_of
-from coevo.models.answers.spans import bracketed
+from coevo.models.answers.extent import ActionKind, cleaned, extent, is_prose, is_shell, is_unfinished, kind_of
+from coevo.models.answers.spans import bracketed, without_data
 from coevo.records.answer_faults import Fault
 from coevo.records.answer_form import NamedAction
 from coevo.records.lenient import value_at
@@ -31,12 +31,10 @@ _PROSE = re.compile(
     r"|(?:explanation|note|reason|because|since|this|these|so|therefore|where)\b(?=.* .* ))",
 )
 """Sentence behind an answer."""
-_QUOTED = re.compile(r"'(?:[^'\\\n]|\\.|'')*+'|\"(?:[^\"\\\n]|\\.)*+\"")
-_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _DOTS = re.compile(r"(?:^|[\s(,])(?:\.{3}|…)")
 """Dots in place of a part of a query."""
 _NAMING = re.compile(
-    r"[\s*_>]*(?:(?:the )?(?:my)?sql|query|sql query|(?:action )?input|command|script|code|statement|operation)?"
+    r"[\s*_>]*(?:(?:the )?(?:my)?sql(?! -)|query|sql query|(?:action )?input|command|script|code|statement|operation)?"
     r"[*_ ]*:?[\s*_>\"'`]*",
     re.IGNORECASE,
 )
@@ -67,12 +65,13 @@ _TEMPLATE = re.compile(
 _REMARKS = re.compile(r"(?:(?:--|#)[^\n]*(?:\n\s*|\Z))+|\$\{?\w+\}?;?")
 """Code of comments alone, or a variable that stands for all of it."""
 _REPEATS = re.compile(
-    r"\b(?:from|into|update) (?:(?:your_|my_|the_)?table(?:_?name)?\b.*\bcondition|table_?name)\b"
-    r"|\b(?:select|from|into|update|set|where|values|join|by)\s*\(?\s*<\w[\w \-]*>"
-    r"|\b(?:your|some)_(?:table|column)\w*\b",
+    r"\b(?:from|into|update) (?:your_|my_|the_)?table(?:_?name)?\b.*\bwhere condition\s*(?:;|\Z)"
+    r"|\b(?:select|from|into|update|set|where|values|join|by)\s*\(?\s*<\w[\w \-]*>",
     re.IGNORECASE | re.DOTALL,
 )
-"""Query of a format that looks like one of its own."""
+"""Query of a format that looks like one of its own, and is none."""
+_SAMPLE = re.compile(r"\b(?:your|some)_(?:table|column)\w*\b", re.IGNORECASE)
+"""Names in a query that may be one of a format."""
 
 
 def fence_payload(page: Page, label: PagePart, language: str, since: int, stop: int) -> PagePart | None:
@@ -256,15 +255,16 @@ def _stray(page: Page, marks: Sequence[re.Match[str]], last: int) -> int:
 
 def is_template(text: str, language: str = "") -> bool:
     """Report whether a payload is a format that nobody has filled in: dots, a name in brackets, ``Your SQL here``."""
-    said = _COMMENT.sub("", _QUOTED.sub("''", text))
-    is_sketch = language in FAMILIES[0] and (_DOTS.search(said) is not None or repeats(said))
+    said = without_data(text) if language in FAMILIES[0] else ""
+    is_sketch = _DOTS.search(said) is not None or _REPEATS.search(said) is not None
     is_remark = any(language in each for each in FAMILIES) and _REMARKS.fullmatch(text.strip()) is not None
     return is_sketch or is_remark or _TEMPLATE.fullmatch(text.strip()) is not None
 
 
-def repeats(action: str) -> bool:
-    """Report whether an action is the example of a common prompt."""
-    return _REPEATS.search(action) is not None
+def repeats(payload: str) -> bool:
+    """Report whether a payload may be the query of a common prompt's example."""
+    said = without_data(payload) if STATEMENT.match(payload) else ""
+    return _REPEATS.search(said) is not None or _SAMPLE.search(said) is not None
 
 
 def _family(language: str) -> set[str]:
@@ -317,6 +317,11 @@ def _unfenced(page: Page, start: int, stop: int, language: str) -> PagePart | No
         is_code = kind in (ActionKind.QUERY, ActionKind.SHELL) or (kind is ActionKind.CODE and not is_sql)
         if is_code or _SHOWS.match(page.text, begin, stop):
             return _code(page, begin, stop, kind)
+        line = page.text[begin:stop].partition("\n")[0]
+        is_apart = position == start and page.shape[start - 2 : start] in ("- ", ", ", ". ", "; ")
+        is_named = is_apart or line.strip().lower() in {"", *FAMILIES[1]}
+        if language.lower() in FAMILIES[1] and not is_named and not is_prose(line):
+            return None
         position = page.text.find("\n", begin, stop)
         if position < 0:
             return None

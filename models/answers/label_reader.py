@@ -23,6 +23,7 @@ from coevo.models.answers.label_payloads import (
     text_payload,
 )
 from coevo.models.answers.labels import thought_before
+from coevo.models.answers.spans import Whole, heredocs
 from coevo.records.answer_faults import Fault
 from coevo.records.answer_form import BlockForm, LineForm, NamedAction, NamedForm
 from coevo.records.demonstration import Answer
@@ -31,12 +32,15 @@ LabelledForm = LineForm | BlockForm | NamedForm
 _OR = re.compile(r"\W*(?:or|either|alternatively)\W*", re.IGNORECASE)
 """Text between two actions that are choices of a format."""
 _CUE = re.compile(
-    r"\b(?:template|for example|e\.g\.|examples?|formats? (?:is|are|was|given|should|must)|either)\b"
-    r"[^\n]*(?<![.!?])[ \t]*\n\s*\Z",
-    re.IGNORECASE,
+    r"\b(?:template|for example|e\.g\.|examples?|formats? (?:is|are|was|given|should|must)|either)\b", re.IGNORECASE
 )
-"""Line before an action that is an example of the format; a whole sentence is none."""
-_SENTENCE = re.compile(r" [a-z]")
+"""Words of a line before an action that is an example of the format."""
+_ROUND = re.compile(
+    r"^[ >#*_]{0,12}(?:questions?|tasks?|next)(?: ?\d{1,3})?[*_ ]{0,8}:|^ *(?:[\-=_*~] ?){3,}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Line behind an action that was used, where the sentence before it may be about its format."""
+_SENTENCE = re.compile(r"(?<=[\w*]) +[a-z]")
 """Words behind a name without a payload: a sentence about it."""
 _CORRECTS = re.compile(
     r"^\W*(?:thoughts?\W+)?(?:(?:oh|but|hm+|ah|so)\W+)?(?:(?:wait|actually|oops|sorry|correction|corrected|revised)\b|no,"
@@ -75,7 +79,9 @@ def read_labelled(form: LabelledForm, text: str, finished: bool) -> Answer:
         text: answer without thinking and without further turns.
         finished: False if the length limit cut it.
     """
-    text = re.sub(rf"^(`{{3,}})(?=[*_ ]*{re.escape(form.label)}[*_]* ?:)", "\\1\n", text, flags=re.MULTILINE)
+    mark = re.compile(rf"^`{{3,}}(?=[*_ ]*{re.escape(form.label)}[*_]* ?:)", re.MULTILINE)
+    data = Whole(heredocs(text))
+    text = mark.sub(lambda found: found[0] if found.start() in data else f"{found[0]}\n", text)
     return _Labelled(form, Page(text, form.label, _names(form), finished), finished).answer()
 
 
@@ -137,12 +143,7 @@ class _Labelled:
             joined = not between or _OR.fullmatch(between) is not None
             is_next = repeated and joined and each.name not in {"", *named} and self._goes_on(found, number, between)
             opens = number + 1 < len(found) and _OR.fullmatch(self._between(found, number + 1)) is not None
-            repeated = (
-                is_next
-                or opens
-                or each.fault == Fault.REPEATED
-                or self._is_example(each, self._is_answered(found, number))
-            )
+            repeated = is_next or opens or each.fault == Fault.REPEATED or self._is_example(found, number)
             named = {*named, each.name} if repeated else set()
             yield replace(each, repeated=repeated)
 
@@ -172,7 +173,7 @@ class _Labelled:
             return self._checked(label, fence_payload(self._page, label, action.fence, since, stop), action)
         if action.label is not None:
             return self._checked(label, text_payload(self._page, label, action, since, stop), action)
-        if _SENTENCE.match(self._page.shape, label.end - 1):
+        if _SENTENCE.match(self._page.shape, len(self._page.shape[: label.end].rstrip(" "))):
             return LabelledAction("", label.start, label.end, "", Fault.UNKNOWN_NAME)
         is_cut = not self._finished and not self._page.text[label.end :].strip(" \t*_`")
         said, fault = ("", Fault.CUT_OFF) if is_cut else (action.name, "")
@@ -210,12 +211,23 @@ class _Labelled:
         ends = [each.start for each in found[number + 1 : number + 2]]
         return any(self._page.turn(found[number].end, end) < end for end in ends)
 
-    def _is_example(self, action: LabelledAction, is_answered: bool) -> bool:
+    def _is_example(self, found: Sequence[LabelledAction], number: int) -> bool:
+        action = found[number]
         if action.fault:
             return False
         shown = " ".join(action.action.split()) in self._examples
-        is_cued = not is_answered and _CUE.search(self._page.text, 0, action.start) is not None
-        return shown or repeats(action.action) or is_cued
+        payload = action.action.removeprefix(f"{action.name} ")
+        is_open = not self._is_answered(found, number)
+        return shown or (is_open and (repeats(payload) or self._is_cued(found, number)))
+
+    def _is_cued(self, found: Sequence[LabelledAction], number: int) -> bool:
+        """Report whether the line before an action announces an example; a sentence may also be about its format."""
+        before = self._page.text[: found[number].start]
+        end = len(before.rstrip())
+        line = before[before.rfind("\n", 0, end) + 1 : end] if "\n" in before[end:] else ""
+        is_sentence, stop = line.endswith((".", "!", "?")), [each.start for each in found[number + 1 : number + 2]]
+        is_used = is_sentence and any(_ROUND.search(self._page.shape, found[number].end, each) for each in stop)
+        return _CUE.search(line) is not None and not is_used
 
     @cached_property
     def _examples(self) -> set[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from coevo.models.answers.answer_page import label_pattern, plain_shape
 from coevo.models.answers.call_tools import answer_of, schemas_of
 from coevo.models.answers.calls import (
     Call,
@@ -25,8 +26,8 @@ from coevo.models.answers.label_payloads import is_template
 from coevo.models.answers.label_reader import read_labelled
 from coevo.models.answers.labels import TAGS, Found, in_fences, labelled, plain, tagged, thought_before
 from coevo.models.answers.observations import invented, turn_end
-from coevo.models.answers.spans import Span, Whole, heredocs, protected
-from coevo.models.answers.thinking import without_thinking
+from coevo.models.answers.spans import Span, Whole, fences, heredocs, protected, quoted
+from coevo.models.answers.thinking import Spoken, without_thinking
 from coevo.records.answer_faults import Fault
 from coevo.records.answer_form import (
     AnswerForm,
@@ -47,15 +48,17 @@ from coevo.utilities.part_registry import Registry
 MAX_ACTION_CHARS = 200_000
 """Maximum characters of an action from the environment's own parser."""
 _LEADING = re.compile(
-    r"\A(?:\s*(?:<\|(?!channel|begin_of_thought|start_thinking)[\w\-]{1,30}\|>(?:assistant(?=<\|))?|\[/?INST\]|</?s>"
-    r"|<(?:start|end)_of_turn>))+",
+    r"\A(?:\s*(?:<\|(?!channel|begin_of_thought|start_thinking|(?:user|system|observation)\|)[\w\-]{1,30}\|>"
+    r"(?:assistant(?=<\|))?|\[/?INST\]|</?s>|<(?:start|end)_of_turn>)(?!(?:user|system|tool)[ \t]*(?:\n|<\|)))+",
     re.IGNORECASE,
 )
-"""Marks of a template before an answer."""
-_ANALYSIS = re.compile(r"\Aanalysis(?=[A-Z])(?:.*assistantfinal|.*)", re.DOTALL)
+"""Marks of a template before an answer; those of another speaker begin none."""
+_ANALYSIS = re.compile(r"\A\s*analysis(?:.*(?P<final>assistantfinal)|(?=[A-Z][a-z']*,? [A-Za-z]).*)", re.DOTALL)
 """Thinking in the format of gpt-oss, from whose marks a server took all but their words."""
 _BRACKETS = re.compile(r"\[([A-Za-z][\w '/\-]*)\]")
-_AROUND = re.compile(r"\A\s*<(?P<tag>answer|response|solution)>(?P<said>.*?)(?:</(?P=tag)>.*)?\Z", re.DOTALL)
+_AROUND = re.compile(
+    r"\A\s*<(?P<tag>answer|response|solution)>(?P<said>.*?)(?:</(?P=tag)>(?P<behind>.*))?\Z", re.DOTALL
+)
 """Tag around a whole answer in a labelled form."""
 _WORDS = re.compile(r"\bthink (?P<thought>.*?)\bact (?P<action>.+)", re.DOTALL)
 _NAME = re.compile(r"[\w.:/\-]+")
@@ -97,8 +100,8 @@ class Reader:
         text = text.replace("\r\n", "\n")
         is_own = isinstance(self.form, LineForm | BlockForm | NamedForm | TagForm | OwnForm)
         text = _LEADING.sub("", text) if is_own else text
-        spoken = without_thinking(text, self.thinking, in_code=is_own)
-        whole = _LEADING.sub("", spoken.text) if is_own else spoken.text
+        spoken = _spoken(text, self.thinking, is_own)
+        whole = spoken.text
         said = whole[: turn_end(whole, _data(whole, is_own))]
         over = finished or len(said) < len(whole)
         answer = self._in_form(said, over)
@@ -110,7 +113,7 @@ class Reader:
     def _in_form(self, text: str, finished: bool) -> Answer | None:
         """Answer in the form of the environment; None if it holds nothing of the kind."""
         if isinstance(self.form, LineForm | BlockForm | NamedForm):
-            answer = read_labelled(self.form, _unwrapped(text), finished)
+            answer = read_labelled(self.form, _unwrapped(text, self.form.label), finished)
             return None if answer.fault in (Fault.NO_ACTION, Fault.CUT_OFF) else answer
         if isinstance(self.form, OwnForm):
             return _own_answer(self.form, text, finished)
@@ -159,9 +162,24 @@ class Reader:
         return Answer(thought, "", Fault.NOT_A_CALL) if is_text else answer
 
 
+def _spoken(text: str, thinking: bool, is_own: bool) -> Spoken:
+    """Answer without thinking, also such whose marks are lost, and without marks before it that end no turn."""
+    spoken = without_thinking(text, thinking, in_code=is_own)
+    lost = _ANALYSIS.match(spoken.text)
+    if lost is not None:
+        return Spoken(spoken.text[lost.end() :], lost["final"] is None)
+    marks = _LEADING.match(spoken.text) if is_own else None
+    is_next = marks is not None and turn_end(spoken.text, Whole(())) >= marks.end()
+    return Spoken(spoken.text[marks.end() :], spoken.thinking) if marks is not None and is_next else spoken
+
+
 def _data(text: str, is_own: bool) -> Whole:
     """Parts in which marks of a template are data; in a known form, a fence may be open where a turn ends."""
-    return Whole(each for each in heredocs(text) if each.closed) if is_own else protected(text, call_spans(text))
+    if not is_own:
+        return protected(text, call_spans(text))
+    code = Whole(fences(text))
+    strings = (each for each in quoted(text) if each.start in code and text[each.start] != "`")
+    return Whole((*(each for each in heredocs(text) if each.closed), *strings))
 
 
 def _unbracketed(form: LineForm | TagForm, answer: Answer) -> Answer:
@@ -171,10 +189,13 @@ def _unbracketed(form: LineForm | TagForm, answer: Answer) -> Answer:
     return answer if found is None or is_bracketed else Answer(answer.thought, found[1])
 
 
-def _unwrapped(text: str) -> str:
-    """Text of an answer without a tag around all of it, and without thinking whose marks are lost."""
+def _unwrapped(text: str, label: str) -> str:
+    """Text of an answer without a tag around all of it, or around its label."""
     around = _AROUND.match(text)
-    return _ANALYSIS.sub("", text) if around is None else around["said"]
+    if around is None:
+        return text
+    is_whole = not (around["behind"] or "").strip() or label_pattern(label).search(plain_shape(around["said"]))
+    return around["said"] if is_whole else text
 
 
 def _text_answer(found: Found | FoundCall, thought: str) -> Answer:

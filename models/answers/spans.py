@@ -21,8 +21,18 @@ QUOTED = r"(?<![\w\\])(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`[^`\n]++`
 _QUOTED = re.compile(QUOTED)
 _QUOTES = re.compile(r"'(?:[^'\\\n]|\\.|'')*+'|\"(?:[^\"\\\n]|\\.)*+\"")
 """Quoted text of SQL or JSON within a line."""
-_NEXT_ROW = re.compile(r",?[ \t]*\n[ \t]*(?=[\[({](?![A-Z][a-z']*[ :]))")
-"""Text between a value in brackets and the next one, which is no remark."""
+_NEXT_ROW = re.compile(
+    r",?[ \t]*\n[ \t]*(?=[\[({]\s*(?:[\"'\[({\])}]|[+\-]?\d[\d.]*+(?![ \t]*[a-z])|(?:null|none|true|false)\b"
+    r"|[a-z_.]+\([\"'\d]))",
+    re.IGNORECASE,
+)
+"""Text between a value in brackets and the next one, which begins with a value and is no remark."""
+_SQL_COMMENT = r"--[^\n]*+|\#[^\n]*+|/\*.*?(?:\*/|\Z)|`[^`]*+(?:`|\Z)"
+_SQL_DATA = tuple(
+    re.compile(rf"{_SQL_COMMENT}|'(?:{text})*+(?:'|(?P<open>\Z))|\"[^\"]*+(?:\"|\Z)", re.DOTALL)
+    for text in (r"[^'\\]|\\.?", "[^']")
+)
+"""Comments and quoted text of SQL, in which a backslash escapes a quotation mark, or does not: both are in use."""
 _OBJECT = re.compile(r"\{(?=\s*[\"'])")
 _FAILURES = 64
 """Maximum number of broken objects in an answer behind which others are looked for: each may be read to the end."""
@@ -139,6 +149,16 @@ def heredocs(text: str) -> list[Span]:
         found.append(Span(opening.start(), end.end() if end else len(text), end is not None))
         position = end.end() if end else len(text)
     return found
+
+
+def without_data(query: str) -> str:
+    """A query without its comments, and without what its quotes hold."""
+    return _SQL_DATA[0].sub(lambda data: " " if data[0].startswith(("--", "#", "/*")) else "''", query).rstrip()
+
+
+def ends_in_quotes(query: str) -> bool:
+    """Report whether a query ends within quotes."""
+    return all(any(each["open"] is not None for each in data.finditer(query)) for data in _SQL_DATA)
 
 
 def bracketed(text: str, start: int, stop: int) -> int | None:

@@ -61,6 +61,12 @@ SCRIPTS = (
     "[ -d /data ] || mkdir /data", "until false; do break; done", "case $x in a) ls;; esac", "ls -l # count them", "cp a b &&\n  mv c d",
     'echo "the list of users is here"', "awk -F: '$3 >= 1000 {print $1}' /etc/passwd > users", "echo '```' > a.md",
     "cat > a.ini <<'EOF'\n[main]\nAct: no\nEOF", 'for u in ann bo; do\n  useradd -m "$u"\ndone',
+    "for i in 1 2 3; do echo $i; done", "for i in *; do\n  echo $i\ndone", "if [ -f a ]; then rm a; fi", "if [ -f a ]; then\n  rm a\nfi",
+    "if [ -f a ]\nthen\nrm a\nfi", "while read i; do echo $i; done < f", "while read i; do\n  echo $i\ndone < f", "echo hello there > a/f",
+    "if [ -d b ]; then rmdir b; fi", "echo this is a test > /tmp/a", "test -f a && echo it works", "find . -type f -exec mv {} first \\;",
+    "echo done!", "echo I am here.", "/usr/sbin/useradd bob", "/bin/touch a", "~/bin/x", "../x -v", "for i in a b\ndo\necho $i is here\ndone",
+    "grep -c it a.txt", "grep the a.txt", "mkdir first", "cat it", "(id; ls)", "{ sort a; }", "if ! id bob; then useradd bob; fi", "find . -type f -exec chmod 644 {} +", "f() { ls; }", "((a++))", "exit 0",
+    'mysql -e "SELECT 1"', "cat > a.md <<'EOF'\n```Act: no\nEOF",
 )  # fmt: skip
 BEHIND = (
     "",
@@ -74,7 +80,7 @@ BEHIND = (
 NO_SCRIPTS = (
     "I would list.", "touch the file now, then report", "list the files first", "Here is the command:", "the directory is empty",
     "no more commands are needed", "find out which files there are.", "first, look at the directory", "kill it", "done",
-    "Let me check the passwd file", "(waiting for the output)", "cat is what I would use here.", "You should run ls",
+    "Let me check the passwd file", "list files\nmytool a\nls", "find what's there", "if needed, look at it", "(list files)", "rm is what we need", "(waiting for the output)", "cat is what I would use here.", "You should run ls",
 )  # fmt: skip
 
 
@@ -103,6 +109,15 @@ def test_scripts_without_a_fence_are_read_whole_or_not_at_all():
     assert sum(action == "" for _, action in found) <= len(found) // 50
 
 
+@pytest.mark.parametrize(
+    "before",
+    ["bash\n", "to list files\n", "- list files\n", "(list files)\n", "Here it is:\n\n", "shell\n", "command:\n", ""],
+)
+def test_a_script_may_stand_behind_a_line_of_prose(before):
+    assert Reader(SHELL).read(f"Act: bash\n{before}ls -l\nid bob").action == "bash ls -l\nid bob"
+    assert Reader(SHELL).read(f"Act: bash {before}\nls -l\nid bob").action == "bash ls -l\nid bob"
+
+
 @pytest.mark.parametrize("text", NO_SCRIPTS)
 def test_a_sentence_in_place_of_a_script_is_none(text):
     assert Reader(SHELL).read(f"Act: bash\n{text}").action == ""
@@ -118,6 +133,10 @@ def test_a_sentence_in_place_of_a_script_is_none(text):
         (DATABASE, "Action: Answer\nFinal Answer:\n(1, 'a')\n(2, 'b')\n\nSo.", "Answer (1, 'a')\n(2, 'b')"),
         (DATABASE, "Action: Answer\nFinal Answer: [1]\n[2],\n[3]", "Answer [1]\n[2],\n[3]"), (HOUSEHOLD, "<action>[go to desk 1]</action>", "go to desk 1"),
         (DATABASE, "Action: Answer\nFinal Answer: (1, 'a')\n(That is the only row.)", "Answer (1, 'a')"),
+        *((DATABASE, f"Action: Answer\nFinal Answer: {row}\n{remark}", f"Answer {row}") for row, remark in (("(1, 'a')", "(see above)"), ("(3)", "(as counted above)"), ("(3)", "(3 rows)"), ("[1]", "[note: sorted by id]"), ("[('a',)]", "[end]"))),
+        *((DATABASE, f"Action: Answer\nFinal Answer: {rows}", f"Answer {rows}") for rows in ("[null]\n[-1.5]", "(None, 1)\n(True,)", "[[1]]\n[[2]]", "[]\n[]", "(1,)\n(Decimal('2'),)")),
+        *((SHELL, f"Act: finish{remark}", "finish") for remark in (". all done", ", all is done", " - the file exists", ": all done", " (all done)", "; so it is")),
+        (SHELL, "```bash\nls\n```Act: bash", "bash ls"), (SHELL, f"Act: bash\n{F}bash\ncat > a.md <<'EOF'\n{F}Act: no\nEOF\n{F}", f"bash cat > a.md <<'EOF'\n{F}Act: no\nEOF"),
         (LINE, "Action: [go to desk 1]", "go to desk 1"), (LINE, "Action: [1, 2]", "[1, 2]"), (LineForm(examples=("[go]",)), "Action: [look]", "[look]"),
     ],
 )  # fmt: skip
@@ -159,7 +178,25 @@ def test_an_example_whose_result_follows_was_used():
 
 
 @pytest.mark.parametrize(
-    "unit", ["# a ", "-- ", "echo 'a", "[1]\n", "(", "a <b", "\\", "`", "[ ", "analysisA", "ls\n", "the "]
+    "unit",
+    [
+        "# a ",
+        "-- ",
+        "echo 'a",
+        "[1]\n",
+        "(",
+        "a <b",
+        "\\",
+        "`",
+        "[ ",
+        "analysisA",
+        "ls\n",
+        "the ",
+        '\\"',
+        "\\'",
+        "'",
+        "-- -- ",
+    ],
 )
 def test_hostile_payloads_are_read_in_time(unit):
     start = time.process_time()
@@ -174,6 +211,58 @@ def test_hostile_payloads_are_read_in_time(unit):
     assert time.process_time() - start < 20
 
 
+def test_hostile_cues_are_read_in_time():
+    start = time.process_time()
+    for text in (
+        "either " * 1000 + "x\n",
+        "either " * 20 + " " * 2000 + "\n",
+        "either\n" * 1000,
+        "either" + "\n" * 2000,
+    ):
+        Reader(LINE).read(text + "Action: look\n" * 64)
+    assert time.process_time() - start < 2
+
+
 def test_a_comparison_in_a_query_is_no_place_to_fill_in():
     query = "SELECT a FROM t WHERE b <c AND d> 3 AND e < 'from <table>';"
     assert Reader(DATABASE).read(f"Action: Operation\n{F}sql\n{query}\n{F}").action == f"Operation {query}"
+
+
+ROUND = f"\nUser: ok\nAction: Operation\n{F}sql\nDROP TABLE t;\n{F}"
+
+
+@pytest.mark.parametrize("behind", ["", ROUND])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a FROM tablename WHERE b = 1;", "SELECT a FROM table_name;", "SELECT a FROM some_table;", "SELECT your_column FROM t;",
+        "SELECT condition FROM table_name WHERE condition = 'x';", "INSERT INTO t VALUES ('sent by <b>me</b>');",
+        "UPDATE t SET a = 'x\nfrom <b>me</b>';", "SELECT a FROM t -- from <b>\nWHERE b = 1;",
+    ],
+)  # fmt: skip
+def test_a_whole_query_is_executed_whatever_its_names_and_data_are(query, behind):
+    assert Reader(DATABASE).read(f"Action: Operation\n{F}sql\n{query}\n{F}{behind}").action == f"Operation {query}"
+
+
+def test_markup_in_a_script_is_data():
+    script = "echo 'made by <i>me</i>, from <b>it</b>' > a.html"
+    assert Reader(SHELL).read(f"Act: bash\n{F}bash\n{script}\n{F}\nUser: ok\nAct: finish").action == f"bash {script}"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a FROM t; # it's all", "SELECT a FROM t /* it's */;", "SELECT a FROM t -- it's all", "INSERT INTO t DEFAULT VALUES",
+        "PRAGMA foreign_keys = ON", "SELECT a FROM t WHERE b LIKE '10\\%' ESCAPE '\\';", "INSERT INTO t VALUES ('it\\'s');",
+        "INSERT INTO t VALUES ('it''s');", 'SELECT a FROM t WHERE b = "it\'s"', "SELECT `it's` FROM t",
+    ],
+)  # fmt: skip
+def test_a_query_without_a_fence_is_whole_where_its_text_is(query):
+    assert Reader(DATABASE).read(f"Action: Operation\n{query}").action == f"Operation {query}"
+
+
+def test_a_sentence_before_an_example_of_the_format_may_be_whole():
+    for between in ("\n\nNow my turn:\n\n", "\n\nSo I query.\n"):
+        text = f"The format is as follows.\n\nAction: Operation\n{F}sql\nDELETE FROM t;\n{F}{between}Action: Operation\n{F}sql\nSELECT 1;\n{F}"
+        assert Reader(DATABASE).read(text).action == "Operation SELECT 1;"
+    assert Reader(LINE).read("For example, either.\nAction: look\nAction: go").action == "go"
