@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 from coevo.utilities.cluster.joined_cluster import ActorLostError, ClusterError
@@ -66,3 +67,12 @@ class NearCluster:
 
     def put(self, value):
         return value
+
+
+@contextmanager
+def near_cluster(room):
+    """A cluster with so many places, whose actors end with it."""
+    made = NearCluster(room)
+    yield made
+    for actor in made.actors:
+        actor.end()

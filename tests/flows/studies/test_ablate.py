@@ -6,6 +6,7 @@ import signal
 import pytest
 from mlflow import MlflowClient
 from support.runs import SMALL, coevo, revisions, share, states
+from support.two_arms import ENTRIES, RUNS
 
 from coevo.configs.load.load_study import stored_study
 from coevo.flows.studies.study_runs import StudyLock
@@ -14,20 +15,7 @@ from coevo.lineage.workspace import Workspace
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 SETTINGS = ["iterations=2", *SMALL, "warmstart.steps=20", "warmstart.probe_every=20"]
-STUDY = {
-    "name": "entries",
-    "paper": "a guess",
-    "finding": "Four entries are better than two.",
-    "recipe": "homerules-coevo-rl",
-    "settings": SETTINGS,
-    "arms": [
-        {"name": "four", "settings": ["bank.retrieval.k=4"]},
-        {"name": "two", "expected": "worse", "settings": ["bank.retrieval.k=2"]},
-    ],
-    "seeds": 1,
-    "metrics": [{"name": "agent/success/seen-houses"}],
-}
-RUNS = ("entries-four-s1", "entries-two-s1")
+STUDY = ENTRIES | {"settings": SETTINGS}
 
 
 @pytest.fixture(scope="module")

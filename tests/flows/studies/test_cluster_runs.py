@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from support import small_run
-from support.near_cluster import NearCluster
+from support.near_cluster import near_cluster
 from support.runs import SMALL, coevo, states
+from support.two_arms import ENTRIES, RUNS
 
 from coevo.configs.load.load_study import stored_study
 from coevo.flows.remote_run import at_remote
@@ -20,20 +21,7 @@ from coevo.utilities.errors import CoevoError
 from coevo.utilities.processes import ONE_CORE, wait
 
 SETTINGS = ["iterations=2", "rollout.engine.threads=1", *SMALL, "warmstart.steps=20", "warmstart.probe_every=20"]
-STUDY = {
-    "name": "entries",
-    "paper": "a guess",
-    "finding": "Four entries are better than two.",
-    "recipe": "homerules-coevo-rl",
-    "settings": SETTINGS,
-    "arms": [
-        {"name": "four", "settings": ["bank.retrieval.k=4"]},
-        {"name": "two", "expected": "worse", "settings": ["bank.retrieval.k=2"]},
-    ],
-    "seeds": 1,
-    "metrics": [{"name": "agent/success/seen-houses"}],
-}
-RUNS = ("entries-four-s1", "entries-two-s1")
+STUDY = ENTRIES | {"settings": SETTINGS}
 
 
 class Warned(Silent):
@@ -48,10 +36,8 @@ class Warned(Silent):
 
 @pytest.fixture
 def cluster():
-    made = NearCluster(room=2)
-    yield made
-    for actor in made.actors:
-        actor.end()
+    with near_cluster(2) as made:
+        yield made
 
 
 @pytest.fixture

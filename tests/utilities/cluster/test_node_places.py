@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.near_cluster import NearCluster
+from support.near_cluster import near_cluster
 
 from coevo.configs.update.update_config import DeepSpeedConfig
 from coevo.models.trainer import trainer_launch
@@ -44,10 +44,8 @@ for line in sys.stdin:
 
 @pytest.fixture
 def cluster():
-    made = NearCluster(room=2)
-    yield made
-    for actor in made.actors:
-        actor.end()
+    with near_cluster(2) as made:
+        yield made
 
 
 @pytest.fixture
