@@ -10,6 +10,8 @@ import pytest
 from support.runs import ROOT
 from support.scheduled import wait_for
 
+from coevo.flows.servers.leash import STOP_TIMEOUT_S
+
 MODULE = """
 import signal, sys, time
 
@@ -52,4 +54,4 @@ def test_the_module_is_asked_to_end_when_its_parent_is_killed(module):
     with subprocess.Popen([sys.executable, "-c", HOLDER, *LEASHED], **module) as holder:
         child = psutil.Process(int(holder.stdout.readline()))
         holder.kill()
-    wait_for(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, 20)
+    wait_for(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, 2 * STOP_TIMEOUT_S)
