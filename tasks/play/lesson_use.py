@@ -43,8 +43,7 @@ def with_lesson_use(
 ) -> list[Episode]:
     """Training episodes, each failed one with the part that lessons have in it.
 
-    It is unknown where a prompt held an entry that is not in the bank, such as a candidate on trial, and where the bank
-    has lessons that are not shown.
+    It is unknown where the bank has lessons that are not shown.
 
     Args:
         episodes: of a batch.
@@ -54,13 +53,11 @@ def with_lesson_use(
         has_lessons: True if the bank has any.
     """
     index, answers = (seen.index, FoundBefore(seen)) if isinstance(seen, Retrieved) else (None, seen)
-    known = set() if index is None else {entry.id for entry in index.library.entries}
 
     def told(episode: Episode) -> Episode:
         if failure_reason(episode) is None:
             return episode
-        read = {name for turn in episode.turns for name in turn.retrieved}
-        if not read <= known or (index is None and has_lessons):
+        if index is None and has_lessons:
             return replace(episode, lesson_use=LessonUse.UNKNOWN)
         use = lesson_use(episode, needed(episode.task), index, answers, reworded)
         return replace(episode, lesson_use=use)
@@ -71,7 +68,7 @@ def with_lesson_use(
 def lesson_use(
     episode: Episode, needed: Sequence[str] | None, index: Index | None, seen: Experience, reworded: bool
 ) -> LessonUse:
-    """Part of the lessons in a failed episode.
+    """Part of the lessons in a failed episode; unknown if it read one that is not in the bank, as on trial.
 
     Args:
         episode: the failed episode.
@@ -80,22 +77,21 @@ def lesson_use(
         seen: retrieval of the episode, whose answers are repeated.
         reworded: True if a model writes the lessons, in words of its own.
     """
-    if failure_reason(episode) is FailureReason.ENVIRONMENT:
-        return LessonUse.UNKNOWN
-    if index is None or not index.library.entries:
+    read = {name for turn in episode.turns for name in turn.retrieved}
+    lost = failure_reason(episode) is FailureReason.ENVIRONMENT
+    if not (lost or read) and (index is None or not len(index.library)):
         return LessonUse.NO_BANK
-    if not needed:
+    if lost or index is None or not needed:
         return LessonUse.UNKNOWN
-    pool = [
-        each for each in index.library.entries if not index.config.scoped or each.scope in ("", index.key(episode.task))
-    ]
+    pool = index.library.some(index.library.rows(index.key(episode.task) if index.config.scoped else None))
+    if not read <= {each.id for each in pool}:
+        return LessonUse.UNKNOWN
     if not _hold(pool, needed):
         return LessonUse.UNKNOWN if reworded and pool else LessonUse.NONE_FITS
     found = [*seen.of_task(episode.task)]
     found += [entry for turn in episode.turns for entry in seen.of_step(episode.task, turn.observation)]
     if not _hold(found, needed):
         return LessonUse.NOT_RETRIEVED
-    read = {identifier for turn in episode.turns for identifier in turn.retrieved}
     shown = [entry for entry in found if entry.id in read]
     return LessonUse.NOT_FOLLOWED if _hold(shown, needed) else LessonUse.LEFT_OUT
 

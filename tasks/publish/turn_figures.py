@@ -137,10 +137,10 @@ def _by_episode(rows: Iterable[Mapping[str, Any]]) -> FiguresByEpisode:
 
 
 def _figures(row: Mapping[str, Any]) -> list[TurnFigures]:
-    drawing = row["drawing"] or [None] * len(row["seconds"])  # absent in files of before
+    columns = (row[name] for name in ("seconds", "scores", "drawing"))
     return [
         TurnFigures(_finite(spent), tuple(map(_finite, scores or ())), _finite(drawn))
-        for spent, scores, drawn in zip(row["seconds"], row["scores"], drawing, strict=True)
+        for spent, scores, drawn in zip(*columns, strict=True)
     ]
 
 

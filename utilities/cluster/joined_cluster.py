@@ -273,9 +273,8 @@ class JoinedCluster:
 
     def capacity(self, resources: Resources, pool: str) -> int:
         """Number of processes for which the nodes have room, free or not. Raises ``ClusterError`` for none."""
-        named = asked(resources)
-        return sum(min(int(node.total[name] / amount) for name, amount in named.items()) if named else 1
-                   for node in self.suited(resources, pool))  # fmt: skip
+        named, nodes = asked(resources), self.suited(resources, pool)
+        return sum(min([int(node.total[name] / each) for name, each in named.items()], default=1) for node in nodes)
 
     def lacking(self, resources: Resources, pool: str, seconds: float) -> ClusterError:
         """Error of a process for which no room was found: says what is asked and what each node has free."""
