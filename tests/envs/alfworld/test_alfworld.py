@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
@@ -266,8 +266,9 @@ def test_no_text_raises_out_of_a_step_and_a_crash_is_the_environments_failure():
             assert isinstance(step, Step), f"{action[:60]!r}: {step}"
             state = env.start(task)[0] if step.done else step.state
         for worker in psutil.Process().children(recursive=True):
-            if any("libdownward" in each.path for each in worker.memory_maps()):
-                worker.kill()
+            with suppress(psutil.NoSuchProcess):
+                if any("libdownward" in each.path for each in worker.memory_maps()):
+                    worker.kill()
         (lost,) = env.try_step([state], ["look"])
         assert isinstance(lost, EpisodeFailure)
         assert lost.kind == "crash"

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 from support.clusters import local_cluster
+from support.families import connections_of
 from support.simulators import FailingSums, Sums
 
 from coevo.configs.placement_config import EnvironmentPool
@@ -84,7 +85,7 @@ def sums():
 def test_every_socket_is_on_loopback(cluster):
     cluster.join()
     processes = [each for node in (cluster.head, *cluster.nodes) for each in cluster.family(node)]
-    found = [c.laddr.ip for each in [*processes, psutil.Process()] for c in each.net_connections("tcp") if c.laddr]
+    found = [c.laddr.ip for c in connections_of([*processes, psutil.Process()]) if c.laddr]
     assert found
     assert {ip.removeprefix("::ffff:") for ip in found} <= {"127.0.0.1", "::1"}
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import psutil
 import pytest
+from support.families import command_of
 from support.runs import ROOT, RUN, coevo, revisions, states
 from support.soak import mostly_soak
 
@@ -257,16 +258,8 @@ def run(workspace, *arguments):
 
 def servers(processes):
     """The servers of the workspace among these processes, which outlive the run, with the processes they start."""
-    heads = [each for each in processes if {"prefect", "mlflow"} & set(words(each))]
+    heads = [each for each in processes if {"prefect", "mlflow"} & set(command_of(each))]
     return {process for head in heads for process in (head, *head.children(recursive=True))}
-
-
-def words(process):
-    """Command line of a process, empty if it has ended; its parent may not know yet."""
-    try:
-        return process.cmdline()
-    except psutil.NoSuchProcess:
-        return []
 
 
 @pytest.mark.full
@@ -308,7 +301,7 @@ def test_a_run_that_is_interrupted_comes_to_the_same_states(untouched, workspace
             assert "Traceback" not in "\n".join(it.err)
             ours = set(children) - servers(children)
             left = psutil.wait_procs(ours, timeout=60)[1]
-            assert not left, [words(child) for child in left]
+            assert not left, [command_of(child) for child in left]
     assert max(waited) < AT_ONCE
     assert statistics.median(ended) < 30, ended
     assert coevo("resume", name, workspace=workspace).returncode == 0

@@ -11,6 +11,7 @@ import time
 
 import psutil
 import pytest
+from support.families import command_of
 from support.runs import ROOT, RUN, coevo, command, published, revisions, states
 from support.soak import mostly_soak
 from support.status import same_everywhere
@@ -129,7 +130,7 @@ def without_its_trainer(fault, *arguments, workspace, name):
         while run.poll() is None and not (log.exists() and log.read_text().count("ready after") > before):
             time.sleep(0.02)
         for child in run.children(recursive=True):
-            if "coevo.models.trainer.child" in child.cmdline():
+            if "coevo.models.trainer.child" in command_of(child):
                 fault(child)
         said = run.communicate(timeout=900)[1]
         return run.returncode, said

@@ -3,10 +3,10 @@
 import os
 import subprocess
 import time
-from contextlib import suppress
 
 import psutil
 import pytest
+from support.families import command_of, kill_all
 from support.runs import ROOT, SMALL, command, revisions, states
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
@@ -18,7 +18,7 @@ VLLM = "rollout.engine.type=vllm"
 def server_of(run):
     """The processes of the vLLM server that a run has started; none while any child of it is ending."""
     try:
-        guards = [child for child in run.children() if any("process_guard.py" in part for part in child.cmdline())]
+        guards = [child for child in run.children() if any("process_guard.py" in part for part in command_of(child))]
         return [process for guard in guards for process in guard.children(recursive=True)]
     except psutil.Error:
         return []
@@ -38,9 +38,7 @@ def test_a_run_whose_server_is_killed_goes_on_with_another(tmp_path, prefect_url
     while run.poll() is None and not killed:
         time.sleep(0.1)
         killed = server_of(run) if revisions(tmp_path, "first") else []
-    for process in killed:
-        with suppress(psutil.NoSuchProcess):  # one that a starting server needed only for a moment
-            process.kill()
+    kill_all(killed)
     started = []
     while run.poll() is None:
         started = server_of(run) or started

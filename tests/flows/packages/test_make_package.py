@@ -16,6 +16,7 @@ import psutil
 import pytest
 from support import small_run
 from support.endpoint import LARGE, ROW, WRONG, is_one_line, post, rows, streamed
+from support.families import connections_of
 from support.loop import novice
 from support.runs import ROOT, coevo
 from support.worker import CONFIG
@@ -220,7 +221,7 @@ def test_a_foreign_host_or_origin_is_refused(server):
 def test_it_listens_on_loopback_alone(server):
     process, url = server
     family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    heard = {each.laddr for one in family for each in one.net_connections() if each.status == psutil.CONN_LISTEN}
+    heard = {each.laddr for each in connections_of(family) if each.status == psutil.CONN_LISTEN}
     assert {(address.ip, address.port) for address in heard} == {("127.0.0.1", int(url.rpartition(":")[2]))}
 
 

@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 from base64 import b64encode
-from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -14,6 +13,7 @@ import psutil
 import pytest
 from support import small_run
 from support.damaged import Damaged
+from support.families import command_of
 from support.runs import coevo, revisions
 from support.scheduled import Scheduled, create, wait_for, worker
 from websockets.exceptions import ConnectionClosed
@@ -95,8 +95,7 @@ class Working:
         first = [psutil.Process(self.process.pid), psutil.Process(server.pid)]
         shown = []
         for process in [*first, *(child for one in first for child in one.children(recursive=True))]:
-            with suppress(psutil.NoSuchProcess):
-                shown += process.cmdline()
+            shown += command_of(process)
         return shown
 
 

@@ -11,6 +11,7 @@ from urllib.error import HTTPError
 import httpx
 import psutil
 import pytest
+from support.families import connections_of
 
 from coevo.flows.servers.daemon import down, ensure, recorded
 from coevo.flows.servers.server_process import ServerError
@@ -208,5 +209,4 @@ def test_prefect_is_heard_on_this_machine_alone(prefect_workspace):
 def listened_at(server):
     """Addresses on which a server and its children take connections."""
     family = [server, *server.children(recursive=True)]
-    heard = [found for process in family for found in process.net_connections() if found.status == psutil.CONN_LISTEN]
-    return {found.laddr.ip for found in heard}
+    return {each.laddr.ip for each in connections_of(family) if each.status == psutil.CONN_LISTEN}

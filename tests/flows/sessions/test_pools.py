@@ -1,14 +1,12 @@
 """Two workers on one pool, with a real Postgres: a killed worker loses no session, and none is done twice."""
 
-import os
-import signal
 from collections import Counter
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import psutil
 import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+from support.families import kill_all
 from support.postgres import Postgres
 from support.runs import revisions
 from support.scheduled import PATIENCE, Scheduled, create, wait_for, worker
@@ -43,10 +41,9 @@ def server(tmp_path, monkeypatch, no_servers_named):
 
 def kill(process):
     """End a worker and what it started at once, as the loss of its machine does."""
-    family = [process, *psutil.Process(process.pid).children(recursive=True)]
-    for one in family:
-        with suppress(ProcessLookupError):  # a child may end with its parent
-            os.kill(one.pid, signal.SIGKILL)
+    worker = psutil.Process(process.pid)
+    family = [worker, *worker.children(recursive=True)]
+    kill_all(family)
     process.wait()
 
 

@@ -9,6 +9,7 @@ import psutil
 import pytest
 from safetensors.torch import load_file
 from support.clusters import local_cluster
+from support.families import command_of
 from support.trainer import LocalTrainer
 
 from coevo.configs.update.loss import LossConfig
@@ -90,11 +91,3 @@ def test_a_rank_that_dies_ends_the_update_which_others_repeat(cluster, policy_pa
 def test_too_few_gpus_are_one_line(cluster, policy_path, tmp_path):
     with pytest.raises(CoevoError, match=r"placement\.pools\.trainer asks for 1 CPU, 1 GPU of a node, and 127"):
         trainer(policy_path, tmp_path / "log", placed(cluster, gpus=1))
-
-
-def command_of(process):
-    """Command line of a process; nothing of one that has ended meanwhile."""
-    try:
-        return process.cmdline()
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return []

@@ -15,6 +15,7 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
+from support.families import command_of
 from support.ranks import trained
 from support.rows import TEMPERATURE
 from support.soak import mostly_soak
@@ -187,7 +188,7 @@ def test_launched_processes_answer_as_one_and_die_together(policy_path, samples_
         assert metrics["loss"] == pytest.approx(alone[1][-1]["loss"], abs=1e-5)
         assert list(map(len, scores.values)) == list(map(len, read(samples_path).completions))
         assert_alike(tmp_path, tensors(alone[0]), steps=6)
-        ranks = {each.environ()["RANK"]: each for each in psutil.Process().children() if CHILD in each.cmdline()}
+        ranks = {each.environ()["RANK"]: each for each in psutil.Process().children() if CHILD in command_of(each)}
         assert sorted(ranks) == ["0", "1"]
         assert ranks["0"].pid == it.pid
         os.kill(ranks["1"].pid, signal.SIGKILL)
@@ -209,7 +210,7 @@ def test_several_end_with_a_parent_killed_in_an_update(paths, samples_path, alon
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as parent:
         assert parent.stdout.readline().strip().isdigit(), (tmp_path / "log").read_text()
         started = psutil.Process(parent.pid).children(recursive=True)
-        ranks = [each for each in started if CHILD in each.cmdline()]
+        ranks = [each for each in started if CHILD in command_of(each)]
         assert len(ranks) == 2
         spent = sum(sum(each.cpu_times()[:2]) for each in ranks)
         while sum(sum(each.cpu_times()[:2]) for each in ranks) < spent + 0.5:  # in the update

@@ -9,6 +9,7 @@ import psutil
 import pytest
 import torch
 from support import templates
+from support.families import kill_all
 from support.hostile import Hostile
 from support.soak import mostly_soak
 from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -55,8 +56,7 @@ class Watched(RolloutWorker):
         if self.kills and len(live.turns) == KILLED and live.attempt.id.endswith(self.victim):
             self.killed += 1
             (replica,) = self.engine.replicas
-            for process in psutil.Process(replica.server.pid).children(recursive=True):
-                process.kill()
+            kill_all(psutil.Process(replica.server.pid).children(recursive=True))
         super().play_turn(running)
         if turns and not self.kills:
             self.whole += sum(len(turn.prompt_ids + turn.completion.token_ids) // BLOCK * BLOCK for turn in turns)

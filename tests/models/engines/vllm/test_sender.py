@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.families import command_of, kill_all
 from support.policies import requests
 
 from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
@@ -66,7 +67,7 @@ def test_a_failed_delivery_is_one_line_and_the_next_one_has_a_new_process(sender
         sender.deliver(client, Path(directory))
     assert "\n" not in str(raised.value)
     assert str(tmp_path / "sender.log") in str(raised.value)
-    assert not [child for child in psutil.Process().children() if SENDER in child.cmdline()]
+    assert not [child for child in psutil.Process().children() if SENDER in command_of(child)]
     sender.deliver(client, Path("good"))
 
 
@@ -147,8 +148,7 @@ class TestVllm:
         (replica,) = sending.replicas
         psutil.Process(replica._delivery._process.pid).kill()
         sending.load(policies / "a")
-        for process in psutil.Process(replica.server.pid).children(recursive=True):
-            process.kill()
+        kill_all(psutil.Process(replica.server.pid).children(recursive=True))
         sending.load(policies / "b")
         engine.load(policies / "b")
         assert tokens(sending.generate(ASKED)) == tokens(engine.generate(ASKED))

@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 
 import psutil
 import pytest
+from support.families import kill_all
 from support.vllm_standin import PROBE, PROMPT, SERVER
 from support.weights import known
 
@@ -55,9 +56,9 @@ def requested_after_a_kill(tmp_path, later=SERVER):
 
     with closing(Replica(VllmEngineConfig(type="vllm"), known(tmp_path, "", PROBE), start)) as replica:
         replica.complete(PROMPT)
-        for process in processes(replica):
-            process.kill()
-            process.wait()
+        served = processes(replica)
+        kill_all(served)
+        assert not psutil.wait_procs(served, timeout=60)[1]
         with ThreadPoolExecutor(4) as threads:
             return list(threads.map(ask, range(4))), len(starts)
 

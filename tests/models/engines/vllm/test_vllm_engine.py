@@ -14,6 +14,7 @@ import psutil
 import pytest
 import torch
 from scipy.stats import chisquare
+from support.families import command_of
 from support.policies import requests
 
 from coevo.configs.rollout.rollout_config import SamplingConfig, VllmEngineConfig
@@ -222,7 +223,7 @@ def test_without_its_key_a_server_does_nothing(engine):
     assert tokens(engine.generate(ASKED)) == tokens(before)
     assert status(f"{replica.url}/health", None, {}) == 200
     guard = psutil.Process(replica.server.pid)
-    told = [word for each in (guard, *guard.children(recursive=True)) for word in each.cmdline()]
+    told = [word for each in (guard, *guard.children(recursive=True)) for word in command_of(each)]
     assert engine.key not in " ".join(told) + replica.server.log.read_text()
 
 
