@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 
+from coevo.models.answers.extent import is_shell
 from coevo.models.answers.observations import observed
 from coevo.models.answers.spans import Span, Whole, data_of, heredocs, quoted
 from coevo.records.answer_form import NamedAction
@@ -201,6 +202,16 @@ class Page:
     def turn(self, start: int, stop: int) -> int:
         """Position of the first invented turn; ``stop`` without one."""
         return min(self.speaker(start, stop), observed(self.shape, start, stop, self._data))
+
+    def code_turn(self, start: int, stop: int, language: str) -> int:
+        """Position of the first invented turn in code; in a script, no comment before a command is one."""
+        last = self.turn(start, stop)
+        while language.lower() in FAMILIES[1] and self.text.startswith("# ", last):
+            end = self.text.find("\n", last, stop) + 1
+            if not end or not is_shell(self.text[end : end + MAX_MARGIN].partition("\n")[0]):
+                break
+            last = self.turn(end, stop)
+        return last
 
     def speaker(self, start: int, stop: int) -> int:
         """Position of the first line of another speaker; ``stop`` without one."""

@@ -70,6 +70,7 @@ _SHELL = re.compile(
     r"|test[ \t]+(?:[\-!$\"'(]|\S+[ \t]+(?:!?=|-[a-z]{2}[ \t]))|~?/[\w.][\w./+\-]*(?=[ \t;|&<>]|$)"
     r"|for[ \t]+[A-Za-z_]\w*[ \t]+in\b|case[ \t]+\S+[ \t]+in\b"
     r"|(?:if|while|until)\b(?:[ \t]+(?:![ \t]+)?(?:\[|\(|(?:test|true|false|read|grep)\b)|.*;[ \t]*(?:do|then)\b)"
+    r"|[A-Za-z_]\w*\+?=(?=\S|$)"
     r"|\(\(|\w[\w\-]*\(\)[ \t]*(?:\{|$)|:[ \t]*>|[:.][ \t]*[\w/.~$]|>{1,2}[ \t]*[\w/.~$]|\[{1,2} "
 )
 """Beginning of a line of a shell, where a form says that one follows."""

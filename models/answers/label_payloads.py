@@ -35,7 +35,7 @@ _DOTS = re.compile(r"(?:^|[\s(,])(?:\.{3}|…)")
 """Dots in place of a part of a query."""
 _NAMING = re.compile(
     r"[\s*_>]*(?:(?:the )?(?:my)?sql(?! -)|query|sql query|(?:action )?input|command|script|code|statement|operation)?"
-    r"[*_ ]*:?[\s*_>\"'`]*",
+    r"[*_ ]*(?::(?!\s*>)|(?<=\w):)?[\s*_>\"'`]*",
     re.IGNORECASE,
 )
 """Marks and a name before code without a fence."""
@@ -87,7 +87,7 @@ def fence_payload(page: Page, label: PagePart, language: str, since: int, stop: 
         since: end of the action before.
         stop: position of the next label.
     """
-    last = _turn(page, label.end, stop, language)
+    last = page.code_turn(label.end, stop, language)
     marks = page.marks(label.end, last)
     found = _around(page, label, language) or _in_fences(page, marks, label.end, language)
     if found is None and page.around(label) and marks and not page.shape[label.end : marks[0].start()].strip():
@@ -95,17 +95,6 @@ def fence_payload(page: Page, label: PagePart, language: str, since: int, stop: 
     if found is None:
         found = _unfenced(page, label.end, page.other(label.end, last), language)
     return found or _before(page, label, language, since, last)
-
-
-def _turn(page: Page, start: int, stop: int, language: str) -> int:
-    """Position of the first invented turn; in a script, no comment before a command is one."""
-    last = page.turn(start, stop)
-    while language.lower() in FAMILIES[1] and page.text.startswith("# ", last):
-        _, _, behind = page.text[last:stop].partition("\n")
-        if not is_shell(behind.partition("\n")[0]):
-            break
-        last = page.turn(stop - len(behind), stop)
-    return last
 
 
 def payload_of_bare_name(page: Page, label: PagePart, since: int, stop: int) -> PagePart | None:
@@ -120,12 +109,15 @@ def payload_of_bare_name(page: Page, label: PagePart, since: int, stop: int) -> 
     Returns:
         The payload; None without one; ``MISSING`` if one is announced that does not follow.
     """
-    mark = next(iter(page.marks(label.end, stop)), None)
+    marks = page.marks(label.end, stop)
+    mark = next(iter(marks), None)
     between = page.shape[label.end : stop if mark is None else mark.start()]
     prose = [line for line in between.split("\n") if line.strip()]
     found = _around(page, label, "")
     if found is None and mark is not None and len(prose) <= PROSE_LINES:
         found = _in_fences(page, [mark], label.end, "") or (MISSING if mark["info"] else None)
+        is_apart = len(marks) > 1 and page.around(label) and not page.shape[mark.end() : marks[1].start()].strip()
+        found = found or (_in_fences(page, marks[1:2], label.end, "") if is_apart else None)
     if found is None:
         found = _value(page, label.end, stop) or _before(page, label, "", since, stop)
     is_announced = mark is None and 0 < len(prose) <= PROSE_LINES and _ANNOUNCES.search(prose[-1].rstrip())
@@ -138,9 +130,10 @@ def _value(page: Page, start: int, stop: int) -> PagePart | None:
     if kind_of(page.text[begin:stop].split("\n")) is ActionKind.QUERY:
         found = _code(page, begin, stop)
         return None if found.fault else found
-    is_json = page.text[begin : begin + 1] in ("{", "[") and value_at(page.text, begin) is not None
-    is_value = is_json or _BOXED.match(page.text, begin + page.text.startswith("$", begin)) is not None
-    answer = final_answer(page, begin, stop) if is_value else None
+    at = page.text[begin : begin + 2]
+    is_json = at[:1] in ("{", "[") and value_at(page.text, begin) is not None
+    is_box = _BOXED.match(page.text, begin + (at[:1] == "$")) is not None
+    answer = final_answer(page, begin, stop) if is_json or is_box or at == "[(" else None
     return None if is_json and answer is not None and _value_ends(page.text, begin) < answer.end else answer
 
 
@@ -323,8 +316,7 @@ def _unfenced(page: Page, start: int, stop: int, language: str) -> PagePart | No
     position, is_sql = start, "sql" in _family(language)
     for _ in range(4):
         named = _NAMING.match(page.shape, position, stop)
-        is_null = re.match(r"\s*:\s*>", page.text[position:stop]) is not None
-        begin = position if named is None or is_null else named.end()
+        begin = position if named is None else named.end()
         kind = _kind(page.text[begin:stop].split("\n"), language)
         is_code = kind in (ActionKind.QUERY, ActionKind.SHELL) or (kind is ActionKind.CODE and not is_sql)
         if is_code or _SHOWS.match(page.text, begin, stop):
