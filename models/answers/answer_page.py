@@ -38,7 +38,7 @@ _LEAD = rf"^(?:[^\w\n]|_|\d{{1,3}}[.)]|[a-z][.)](?= )|(?<=<)/?(?:b|strong|em|i|p
 """Marks before a label at the beginning of its line: markdown, numbers, symbols, and the model's own role."""
 _WORDS = r"(?:(?:next|final|chosen|selected|best|my|the|your|first|new|current) ){0,3}"
 _AFTER = (
-    r"(?: ?#?\d{1,3})?[\])>]?(?: {0,4}(?P=marks) {0,4}:"
+    r"(?: ?#?\d{1,3})?(?:</(?:b|strong|em|i|p)>|[\])>])?(?: {0,4}(?P=marks) {0,4}:"
     r"|[*_`\"'\])> ]{0,8}(?::|=|->|→)(?:[*_]{1,4}(?=[ \n]|\Z)| *(?P=marks))?"
     r"|(?P=marks)?[*_ ]{0,8}(?<=[ *_])[\-–—](?= )|[\])>](?= )|[*_` ]*(?=\n|\Z)) *(?:</(?:b|strong|em|i|p)> *)?"
 )

@@ -71,7 +71,8 @@ _SHELL = re.compile(
     r"|for[ \t]+[A-Za-z_]\w*[ \t]+in\b|case[ \t]+\S+[ \t]+in\b"
     r"|(?:if|while|until)\b(?:[ \t]+(?:![ \t]+)?(?:\[|\(|(?:test|true|false|read|grep)\b)|.*;[ \t]*(?:do|then)\b)"
     r"|[A-Za-z_]\w*\+?=(?=\S|$)"
-    r"|\(\(|\w[\w\-]*\(\)[ \t]*(?:\{|$)|:[ \t]*>|[:.][ \t]*[\w/.~$]|>{1,2}[ \t]*[\w/.~$]|\[{1,2} "
+    r"|\(\(|\w[\w\-]*\(\)[ \t]*(?:\{|$)|:[ \t]*>|[:.][ \t]*[\w/.~$]|\[{1,2} "
+    r"|>{1,2}[ \t]*[\w/.~$][^\s;&|]*[ \t]*(?:$|[;&|])"
 )
 """Beginning of a line of a shell, where a form says that one follows."""
 _SENTENCE_WORDS = re.compile(
@@ -81,13 +82,16 @@ _SENTENCE_WORDS = re.compile(
 """Words of a sentence about a command, outside of its quotes."""
 _SHELL_QUOTES = re.compile(r"\\.|(?P<data>'[^']*+'|\"(?:[^\"\\]|\\.)*+\"|(?<![^\s;])#.*)|['\"].*")
 """Escaped characters, quoted text and comments, and a quotation mark without its other half."""
+_FUNCTION = re.compile(r"(?:function[ \t]+)?([A-Za-z_][\w\-]*)[ \t]*\(\)")
+"""Beginning of a line that defines a function of a shell."""
 _COMMAND = re.compile(rf"(?:{_COMMANDS})(?=[ \t])")
 _SAYS = re.compile(r"(?:^|[;&|({]|\b(?:do|then|else)\b)[ \t]*(?:echo|printf)\b[^;&|<>]*+")
 """Command whose arguments may be words of a sentence."""
 _OPERATOR = re.compile(r"[|&<>]|;[ \t]*(?:(?:do|then|else|elif|fi|done|esac)\b|;|$)|\\;?$")
 """Signs of a command outside of quotes, which no sentence holds."""
 _BEFORE = re.compile(
-    r"[^a-z_./~$({\[!]|\([a-z ]+\)$|(?:to|for|with|and|as|so|now|we|in|by|next|using|here|this|the|let)\b|.*[.,:!?]$"
+    r"[^a-z_./~$({\[!]|\([A-Za-z ,'\u2019\-]+[.!?]?\)$"
+    r"|(?:to|for|with|and|as|so|now|we|in|by|next|using|here|this|the|let)\b|.*[.,:!?]$"
 )
 """Line of prose before a script, which is no command that is not known."""
 _MORE = re.compile(r"[A-Za-z_][\w.]*\(|\$[({]?\w|[)\]}]|(?:else|try|finally)\b.*:|(?:raise|assert|del|return|yield)\b")
@@ -199,7 +203,8 @@ def cleaned(action: str) -> str:
 def _of_lines(text: str, start: int, stop: int, known: ActionKind | None) -> Extent:
     lines = text[start:stop].split("\n")
     kind = known or kind_of(lines)
-    tried = (_taken(lines, kind, trust) for trust in reversed(_Trust))
+    is_code = _shell_of(lines) if kind is ActionKind.SHELL else _is_code
+    tried = (_taken(lines, kind, trust, is_code) for trust in reversed(_Trust))
     first = kept, closes = next(tried)
     while not closes:
         kept, closes = next(tried)
@@ -208,17 +213,23 @@ def _of_lines(text: str, start: int, stop: int, known: ActionKind | None) -> Ext
     return Extent("\n".join(lines[:kept]).rstrip(), end, False, ends_unclear(lines, kept, kind))
 
 
-def _taken(lines: list[str], kind: ActionKind, trust: _Trust) -> tuple[int, bool]:
+def _shell_of(lines: list[str]) -> Callable[[str], bool]:
+    """``is_shell``, which also knows the functions that these lines define."""
+    names = {found[1] for line in lines if (found := _FUNCTION.match(line)) is not None}
+    return lambda line: is_shell(line) or line.partition(" ")[0] in names
+
+
+def _taken(lines: list[str], kind: ActionKind, trust: _Trust, is_code: Callable[[str], bool]) -> tuple[int, bool]:
     """Number of lines of an action, and whether the marks close that continue it."""
     parts, taken = _Open(kind is ActionKind.SHELL).after(lines[0]), 1
-    while taken < len(lines) and (more := 1 if parts.is_open(trust) else _more(lines, taken, kind)):
+    while taken < len(lines) and (more := 1 if parts.is_open(trust) else _more(lines, taken, kind, is_code)):
         for line in lines[taken : taken + more]:
             parts = parts.after(line)
         taken += more
     return taken, parts.closes(trust)
 
 
-def _more(lines: list[str], taken: int, kind: ActionKind) -> int:
+def _more(lines: list[str], taken: int, kind: ActionKind, is_code: Callable[[str], bool]) -> int:
     """Number of lines that continue an action in which nothing is open; 0 if it ends."""
     last, following = lines[taken - 1].rstrip(), lines[taken]
     ends_open = _ENDS_OPEN[:4] if kind is ActionKind.SHELL else _ENDS_OPEN
@@ -228,7 +239,7 @@ def _more(lines: list[str], taken: int, kind: ActionKind) -> int:
         return 0
     if kind is ActionKind.QUERY:
         return more_of_query(lines, taken)
-    return more_of_code(lines, taken, is_shell if kind is ActionKind.SHELL else _is_code)
+    return more_of_code(lines, taken, is_code)
 
 
 def _unwrapped(action: str) -> str:

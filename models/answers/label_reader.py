@@ -97,7 +97,7 @@ class _Labelled:
 
     def answer(self) -> Answer:
         found = self._labelled_actions()
-        unread = (self._page.turn(each.end, len(self._page.text)) for each in found if self._is_unread(each))
+        unread = (self._end_behind(each) for each in found if self._is_unread(each))
         stop = next(unread, len(self._page.text))
         found = [each for each in found if each.start < stop]
         chosen = self._chosen([each for each in found if not each.fault or each.fault == Fault.CUT_OFF])
@@ -112,6 +112,11 @@ class _Labelled:
             return each.fault == Fault.UNFENCED
         rest = self._page.shape[each.end : self._page.turn(each.end, len(self._page.text))].strip()
         return rest != "" and MARK.match(rest) is None
+
+    def _end_behind(self, unread: LabelledAction) -> int:
+        """Position behind which all is invented: the first turn, or the action itself if none takes it back."""
+        is_kept = unread.fault == Fault.UNFENCED and _CORRECTS.search(self._page.text, unread.start) is None
+        return unread.end if is_kept else self._page.turn(unread.end, len(self._page.text))
 
     def _chosen(self, complete: Sequence[LabelledAction]) -> LabelledAction | None:
         """The first action that does not repeat the format; one that it is corrected to before an invented turn."""

@@ -61,6 +61,9 @@ PLACES = {
     "rounds in the fence": "{F}\n{L}: {N}\n{C}\n{F}\nOutput: 1\n{F}\n{L}: {E}\n{F}",
     "label behind": "{F}{lang}\n{C}\n{F}\n\n{L}: {N}",
     "bold label behind": "Here it is:\n\n{F}{lang}\n{C}\n{F}\n**{L}: {N}**",
+    "not closed, a remark behind": "{L}: {N}\n{F}{lang}\n{C}\n\n(It's safe.)",
+    "no fence, a quotation behind": "<b>{L}</b>: {N}\n{C}\n\n> It's one line.",
+    "markup around the label": "<b>{L}</b>: {N}\n{F}{lang}\n{C}\n{F}",
     "round behind": "{L}: {N}\n{F}{lang}\n{C}\n{F}\n\nUser: ok\n\nAgent: {L}: {E}",
     "no fence": "{L}: {N}\n{C}",
     "no fence, prose behind": "{L}: {N}\n\n{C}\n\nLet's see what it's like.",
@@ -109,11 +112,9 @@ def test_a_cut_answer_with_ordinary_code_holds_it_whole_or_not_at_all(task):
                 assert answer.action in ("", f"{names['N']} {code}"), (place, said[:cut])
 
 
-@pytest.mark.parametrize(
-    "script", ["count() {\n  ls\n}\ncount /etc", "echo 'a\nUser: b' > c", 'echo "a\nls', "mytool 'a\nb"]
-)
+@pytest.mark.parametrize("script", ["ls\nmysecond", "echo 'a\nUser: b' > c", 'echo "a\nls', 'ls -l "a\nb'])
 def test_a_script_without_a_fence_that_may_not_be_whole_is_a_fault_and_what_follows_is_invented(script):
-    for behind in ("", "\n\nThat's it.", "\n\nUser: ok\n\nAgent: Act: finish"):
+    for behind in ("", "\n\nThat's it.", "\n\nUser: ok\n\nAgent: Act: finish", "\n\nThink: so\nAct: finish"):
         answer = Reader(SHELL).read(f"Act: bash\n{script}{behind}")
         assert answer.action == "" and answer.fault in (Fault.UNFENCED, Fault.NO_PAYLOAD)
 
@@ -128,6 +129,11 @@ def test_a_script_without_a_fence_that_may_not_be_whole_is_a_fault_and_what_foll
 )  # fmt: skip
 def test_what_nobody_has_filled_in_is_no_action(form, text):
     assert Reader(form).read(text).action == ""
+
+
+def test_an_action_that_cannot_be_read_may_be_taken_back():
+    text = f"Act: bash\necho 'a\nls\n\nWait, that was wrong.\n\nAct: bash\n{F}bash\nls\n{F}"
+    assert Reader(SHELL).read(text).action == "bash ls"
 
 
 def test_rows_of_a_cut_answer_are_no_answer():
