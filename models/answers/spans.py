@@ -149,12 +149,12 @@ def heredocs(text: str) -> list[Span]:
     """Here-documents, with the line that opens one or more; the last one may not be closed."""
     found, position = list[Span](), 0
     while (opening := HEREDOC.search(text, position)) and (line_end := text.find("\n", opening.end())) >= 0:
-        end, position = opening, line_end
+        is_closed, position = True, line_end
         for each in HEREDOC.finditer(text, opening.start(), line_end):
             closing = re.compile(rf"^[ \t]*{re.escape(each['word'])}[ \t]*(?:$|(?=```))", re.MULTILINE)
-            end = end and closing.search(text, position)
-            position = end.end() if end else len(text)
-        found.append(Span(opening.start(), position, end is not None))
+            end = closing.search(text, position) if is_closed else None
+            is_closed, position = end is not None, end.end() if end else len(text)
+        found.append(Span(opening.start(), position, is_closed))
     return found
 
 
