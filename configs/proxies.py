@@ -153,12 +153,13 @@ def _except(*hosts: str) -> None:
 
 def _covers(entry: str, host: str) -> bool:
     """Report whether an exception is a host, a domain above it, or a network around it; ports do not count."""
-    bare, host = entry.removeprefix("all://").lower(), host.strip("[]").rstrip(".").lower()
+    bare, host = entry.rpartition("://")[2].lower(), host.strip("[]").rstrip(".").lower()
     address = _address(host)
     with suppress(ValueError):
         if address is not None:
-            return bare == "*" or address in ip_network(re.sub(r"[\[\]]", "", bare), strict=False)
-    name = bare.partition(":")[0].strip(".")
+            listed = re.sub(r"[\[\]]", "", bare)
+            return bare == "*" or address == _address(listed) or address in ip_network(listed, strict=False)
+    name = bare.partition(":")[0].strip("./")
     return bare == "*" or (bool(name) and f".{host}".endswith(f".{name}"))
 
 

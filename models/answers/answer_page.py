@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 
+from coevo.models.answers.extent import is_shell
 from coevo.models.answers.observations import observed
-from coevo.models.answers.spans import Span, Whole, heredocs
+from coevo.models.answers.spans import Span, Whole, data_of, heredocs, quoted
 from coevo.records.answer_form import NamedAction
 
 MAX_LABELS = 256
@@ -37,7 +38,7 @@ _LEAD = rf"^(?:[^\w\n]|_|\d{{1,3}}[.)]|[a-z][.)](?= )|(?<=<)/?(?:b|strong|em|i|p
 """Marks before a label at the beginning of its line: markdown, numbers, symbols, and the model's own role."""
 _WORDS = r"(?:(?:next|final|chosen|selected|best|my|the|your|first|new|current) ){0,3}"
 _AFTER = (
-    r"(?: ?#?\d{1,3})?[\])>]?(?: {0,4}(?P=marks) {0,4}:"
+    r"(?: ?#?\d{1,3})?(?:</(?:b|strong|em|i|p)>|[\])>])?(?: {0,4}(?P=marks) {0,4}:"
     r"|[*_`\"'\])> ]{0,8}(?::|=|->|→)(?:[*_]{1,4}(?=[ \n]|\Z)| *(?P=marks))?"
     r"|(?P=marks)?[*_ ]{0,8}(?<=[ *_])[\-–—](?= )|[\])>](?= )|[*_` ]*(?=\n|\Z)) *(?:</(?:b|strong|em|i|p)> *)?"
 )
@@ -149,7 +150,11 @@ class Page:
     ) -> None:
         self.text, self.shape = text, plain_shape(text)
         self._label, self._known = label, names
-        self._heredocs = Whole(each for each in heredocs(text) if each.closed or not finished)
+        documents = [each for each in heredocs(text) if each.closed or not finished]
+        self._heredocs, self._code = Whole(documents), self.shape
+        for each in documents:
+            self._code = f"{self._code[: each.start]}{' ' * (each.end - each.start)}{self._code[each.end :]}"
+        self._texts = dict[tuple[int, bool], tuple[Whole, ...]]()
         self._data = self._heredocs if data is None else data
 
     @cached_property
@@ -159,8 +164,14 @@ class Page:
         if lines and not self._known:
             return lines
         inner = [each for each in self._labels(inner_pattern(self._label)) if self._is_named(each)]
+        inner = [each for each in inner if not lines or each.end not in self._quotes]
         starts = Whole(Span(each.start - 1, each.end + 1) for each in lines)
         return sorted([*lines, *(each for each in inner if each.end not in starts)], key=lambda each: each.start)
+
+    @cached_property
+    def _quotes(self) -> Whole:
+        """Quotes of a line; code may hold a label in one."""
+        return Whole(each for each in quoted(self.shape) if self.shape[each.start] != "`")
 
     def _labels(self, pattern: re.Pattern[str]) -> list[PagePart]:
         every = (PagePart(*mark.span()) for mark in pattern.finditer(self.shape) if not MARK.match(mark[0].lstrip()))
@@ -191,6 +202,16 @@ class Page:
     def turn(self, start: int, stop: int) -> int:
         """Position of the first invented turn; ``stop`` without one."""
         return min(self.speaker(start, stop), observed(self.shape, start, stop, self._data))
+
+    def code_turn(self, start: int, stop: int, language: str) -> int:
+        """Position of the first invented turn in code; in a script, no comment before a command is one."""
+        last = self.turn(start, stop)
+        while language.lower() in FAMILIES[1] and self.text.startswith("# ", last):
+            end = self.text.find("\n", last, stop) + 1
+            if not end or not is_shell(self.text[end : end + MAX_MARGIN].partition("\n")[0]):
+                break
+            last = self.turn(end, stop)
+        return last
 
     def speaker(self, start: int, stop: int) -> int:
         """Position of the first line of another speaker; ``stop`` without one."""
@@ -237,9 +258,18 @@ class Page:
         """For each mark, whether text behind it stands in a fence."""
         return list(accumulate(self._marks, lambda is_open, mark: self.opens(mark) or not is_open, initial=False))[1:]
 
-    def fence(self, mark: re.Match[str]) -> PagePart:
-        """The fence that a mark begins; it also ends where another round, or another fence, shows that it was open."""
-        start = self._content(mark)
+    def rest_of_fence(self, label: PagePart) -> PagePart:
+        """The fence that a label stands in, from the end of the label."""
+        return self.fence(self._marks[bisect_left(self._places, label.start) - 1], label.end)
+
+    def fence(self, mark: re.Match[str], since: int | None = None) -> PagePart:
+        """The fence that a mark begins; it also ends where another round, or another fence, shows that it was open.
+
+        Args:
+            mark: the mark.
+            since: position in the fence from which its text counts.
+        """
+        start = self._content(mark) if since is None else since
         places = range(bisect_left(self._places, max(start, mark.start() + 1)), len(self._marks))
         closing = next((self._marks[at] for at in places if self._ends(mark, self._marks[at], start)), None)
         stop = len(self.text) if closing is None else closing.start()
@@ -258,8 +288,9 @@ class Page:
         """Report whether a mark can end a fence, or begins the next: it is as long, and not within the code."""
         if not mark["mark"].startswith(opening["mark"]):
             return False
-        is_within = self._margin(mark).strip(" >") and self.shape.find("\n", opening.end(), mark.start()) >= 0
-        return not is_within or not (self._has_text_behind(mark) or self._is_text(start, mark.start()))
+        is_within = self._margin(mark).strip(" >") != "" and self.shape.find("\n", opening.end(), mark.start()) >= 0
+        is_sql = is_within and self._is_sql(opening, start, mark.start())
+        return not is_within or not (self._has_text_behind(mark) or self._is_text(start, mark.start(), is_sql))
 
     def _has_text_behind(self, mark: re.Match[str]) -> bool:
         start = mark.start() + len(mark["mark"])
@@ -282,24 +313,29 @@ class Page:
 
         In SQL that is the line of another speaker; in other code only one that names an action, or that ends the text.
         """
-        language = self.language(mark)
-        is_sql = language in FAMILIES[0] or (not language and STATEMENT.match(self.shape, start, stop))
+        is_sql = self._is_sql(mark, start, stop)
         named = (each.start for each in self.labels if start <= each.start < stop and self._is_named(each))
         labels = (each for each in named if self.shape[each - 1 : each] in ("", "\n"))
-        label = next((each for each in labels if not self._is_text(start, each)), stop)
+        label = next((each for each in labels if not self._is_text(start, each, is_sql)), stop)
         every = (each.start() for each in _TURN.finditer(self.shape, start, label) if self._counts(each, start))
-        turns = (each for each in every if not self._is_text(start, each))
+        turns = (each for each in every if not self._is_text(start, each, is_sql))
         if is_sql or is_open or label < stop:
             return next(turns, label)
         last = self.shape[start:stop].rstrip().rpartition("\n")
         ends = _TURN.fullmatch(last[2].strip(" *"))
         return start + len(last[0]) if ends and last[0] else stop
 
-    def _is_text(self, start: int, position: int) -> bool:
+    def _is_sql(self, mark: re.Match[str], start: int, stop: int) -> bool:
+        language = self.language(mark)
+        return language in FAMILIES[0] or (not language and STATEMENT.match(self.shape, start, stop) is not None)
+
+    def _is_text(self, start: int, position: int, is_sql: bool) -> bool:
         """Report whether a line of the code that begins at ``start`` is a comment, or stands in a text."""
         if self.shape.startswith(("--", "# "), position):
             return True
-        return self.text.count("'", start, position) % 2 == 1 or self.text.count('"', start, position) % 2 == 1
+        if (start, is_sql) not in self._texts:
+            self._texts[start, is_sql] = data_of(self._code[start:], is_sql)
+        return all(position - start in data for data in self._texts[start, is_sql])
 
     def _counts(self, mark: re.Match[str], start: int) -> bool:
         at_line = mark.start() == 0 or self.shape[mark.start() - 1] == "\n"

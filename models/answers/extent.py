@@ -8,12 +8,12 @@ the same SQL or code.
 import re
 from collections.abc import Callable
 from enum import Enum, IntEnum, auto
+from functools import reduce
 from typing import NamedTuple
 
-from coevo.models.answers.spans import ends_in_quotes, fence_at, fenced, without_data
+from coevo.models.answers.spans import HEREDOC, ends_in_quotes, fence_at, fenced, unquoted, without_data
 from coevo.records.lenient import value_at
 
-_HEREDOC = re.compile(r"<<-?[ \t]*['\"]?([A-Za-z_]\w*)")
 _ENDS_OPEN = ("\\", "|", "&&", "||", "+", "=")
 _PAIRS = (("**", "**"), ("`", "`"), ('"', '"'), ("'", "'"), ("“", "”"), ("__", "__"))
 _BLOCK = re.compile(
@@ -23,7 +23,7 @@ _SENTENCE = re.compile(r"[\w' \-]*\w\.")
 _QUERY = re.compile(
     r"(?:(?:select|insert|update|delete|with|create|alter|drop|explain)\b|(?:start|begin)\s+(?:transaction|work)"
     r"|(?:begin|commit|rollback|end)(?:\s+(?:transaction|work))?\s*;|set\s+\S+\s*(?:=|to\b)|(?:replace|merge)\s+into\b"
-    r"|truncate\s+table\b|(?:pragma|savepoint)\s+\w)",
+    r"|truncate\s+table\b|(?-i:\((?=[( ]*SELECT\b))|(?:pragma|savepoint)\s+\w)",
     re.IGNORECASE,
 )
 """Beginning of a statement in SQL."""
@@ -70,7 +70,9 @@ _SHELL = re.compile(
     r"|test[ \t]+(?:[\-!$\"'(]|\S+[ \t]+(?:!?=|-[a-z]{2}[ \t]))|~?/[\w.][\w./+\-]*(?=[ \t;|&<>]|$)"
     r"|for[ \t]+[A-Za-z_]\w*[ \t]+in\b|case[ \t]+\S+[ \t]+in\b"
     r"|(?:if|while|until)\b(?:[ \t]+(?:![ \t]+)?(?:\[|\(|(?:test|true|false|read|grep)\b)|.*;[ \t]*(?:do|then)\b)"
-    r"|\(\(|\w[\w\-]*\(\)[ \t]*(?:\{|$)|[:.][ \t]*[\w/.~$]|>{1,2}[ \t]*[\w/.~$]|\[{1,2} "
+    r"|[A-Za-z_]\w*\+?=(?=\S|$)"
+    r"|\(\(|\w[\w\-]*\(\)[ \t]*(?:\{|$)|:[ \t]*>|[:.][ \t]*[\w/.~$]|\[{1,2} "
+    r"|>{1,2}[ \t]*[\w/.~$][^\s;&|]*[ \t]*(?:$|[;&|])"
 )
 """Beginning of a line of a shell, where a form says that one follows."""
 _SENTENCE_WORDS = re.compile(
@@ -80,13 +82,16 @@ _SENTENCE_WORDS = re.compile(
 """Words of a sentence about a command, outside of its quotes."""
 _SHELL_QUOTES = re.compile(r"\\.|(?P<data>'[^']*+'|\"(?:[^\"\\]|\\.)*+\"|(?<![^\s;])#.*)|['\"].*")
 """Escaped characters, quoted text and comments, and a quotation mark without its other half."""
+_FUNCTION = re.compile(r"(?:function[ \t]+)?([A-Za-z_][\w\-]*)[ \t]*\(\)")
+"""Beginning of a line that defines a function of a shell."""
 _COMMAND = re.compile(rf"(?:{_COMMANDS})(?=[ \t])")
 _SAYS = re.compile(r"(?:^|[;&|({]|\b(?:do|then|else)\b)[ \t]*(?:echo|printf)\b[^;&|<>]*+")
 """Command whose arguments may be words of a sentence."""
 _OPERATOR = re.compile(r"[|&<>]|;[ \t]*(?:(?:do|then|else|elif|fi|done|esac)\b|;|$)|\\;?$")
 """Signs of a command outside of quotes, which no sentence holds."""
 _BEFORE = re.compile(
-    r"[^a-z_./~$({\[!]|\([a-z ]+\)$|(?:to|for|with|and|as|so|now|we|in|by|next|using|here|this|the|let)\b|.*[.,:!?]$"
+    r"[^a-z_./~$({\[!]|\([A-Za-z ,'\u2019\-]+[.!?]?\)$"
+    r"|(?:to|for|with|and|as|so|now|we|in|by|next|using|here|this|the|let)\b|.*[.,:!?]$"
 )
 """Line of prose before a script, which is no command that is not known."""
 _MORE = re.compile(r"[A-Za-z_][\w.]*\(|\$[({]?\w|[)\]}]|(?:else|try|finally)\b.*:|(?:raise|assert|del|return|yield)\b")
@@ -127,32 +132,38 @@ class _Trust(IntEnum):
 
 
 class _Open(NamedTuple):
-    """Parts of an action that are open behind a line: a here-document by its word, brackets, quotes, blocks."""
+    """Parts of an action that are open behind a line: here-documents by their words, brackets, quotes, blocks.
 
-    word: str = ""
+    In a shell, quotes are those that are open by its own rules (``mark``); elsewhere their number tells.
+    """
+
+    is_shell: bool = False
+    words: tuple[str, ...] = ()
     brackets: int = 0
     double: int = 0
     single: int = 0
     quotes: int = 0
     blocks: int = 0
+    mark: str = ""
 
     def after(self, line: str) -> "_Open":
         """Parts that are open behind the next line."""
-        heredoc, ends = _HEREDOC.search(line), self.word != "" and line.removeprefix("\t").startswith(self.word)
-        word = heredoc[1] if heredoc is not None and not self.word else self.word
-        brackets = sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
-        return _Open(
-            "" if ends else word,
-            self.brackets + brackets,
-            self.double + line.count('"""'),
-            self.single + line.count("'''"),
-            self.quotes + line.count('"') - line.count('\\"'),
-            self.blocks + _blocks(line),
+        if self.words:
+            return self._replace(words=self.words[1:] if line.strip(" \t`") == self.words[0] else self.words)
+        said, mark = unquoted(line, self.mark) if self.is_shell else (line, "")
+        return self._replace(
+            words=tuple(each["word"] for each in HEREDOC.finditer(line)),
+            brackets=self.brackets + sum(map(said.count, "([{")) - sum(map(said.count, ")]}")),
+            double=self.double + said.count('"""'),
+            single=self.single + said.count("'''"),
+            quotes=self.quotes + said.count('"') - said.count('\\"'),
+            blocks=self.blocks + _blocks(said),
+            mark=mark,
         )
 
     def is_open(self, trust: _Trust) -> bool:
         """Report whether any part is open."""
-        always = self.word != "" or self.double % 2 == 1 or self.single % 2 == 1
+        always = self.words != () or self.double % 2 == 1 or self.single % 2 == 1
         return always or (trust >= _Trust.BRACKETS and self.brackets > 0) or (trust == _Trust.ALL and self._is_loose())
 
     def closes(self, trust: _Trust) -> bool:
@@ -160,7 +171,7 @@ class _Open(NamedTuple):
         return (trust < _Trust.BRACKETS or self.brackets <= 0) and not (trust == _Trust.ALL and self._is_loose())
 
     def _is_loose(self) -> bool:
-        return self.quotes % 2 == 1 or self.blocks > 0
+        return self.quotes % 2 == 1 or self.blocks > 0 or self.mark != ""
 
 
 def _blocks(line: str) -> int:
@@ -192,7 +203,8 @@ def cleaned(action: str) -> str:
 def _of_lines(text: str, start: int, stop: int, known: ActionKind | None) -> Extent:
     lines = text[start:stop].split("\n")
     kind = known or kind_of(lines)
-    tried = (_taken(lines, kind, trust) for trust in reversed(_Trust))
+    is_code = _shell_of(lines) if kind is ActionKind.SHELL else _is_code
+    tried = (_taken(lines, kind, trust, is_code) for trust in reversed(_Trust))
     first = kept, closes = next(tried)
     while not closes:
         kept, closes = next(tried)
@@ -201,17 +213,23 @@ def _of_lines(text: str, start: int, stop: int, known: ActionKind | None) -> Ext
     return Extent("\n".join(lines[:kept]).rstrip(), end, False, ends_unclear(lines, kept, kind))
 
 
-def _taken(lines: list[str], kind: ActionKind, trust: _Trust) -> tuple[int, bool]:
+def _shell_of(lines: list[str]) -> Callable[[str], bool]:
+    """``is_shell``, which also knows the functions that these lines define."""
+    names = {found[1] for line in lines if (found := _FUNCTION.match(line)) is not None}
+    return lambda line: is_shell(line) or line.partition(" ")[0] in names
+
+
+def _taken(lines: list[str], kind: ActionKind, trust: _Trust, is_code: Callable[[str], bool]) -> tuple[int, bool]:
     """Number of lines of an action, and whether the marks close that continue it."""
-    parts, taken = _Open().after(lines[0]), 1
-    while taken < len(lines) and (more := 1 if parts.is_open(trust) else _more(lines, taken, kind)):
+    parts, taken = _Open(kind is ActionKind.SHELL).after(lines[0]), 1
+    while taken < len(lines) and (more := 1 if parts.is_open(trust) else _more(lines, taken, kind, is_code)):
         for line in lines[taken : taken + more]:
             parts = parts.after(line)
         taken += more
     return taken, parts.closes(trust)
 
 
-def _more(lines: list[str], taken: int, kind: ActionKind) -> int:
+def _more(lines: list[str], taken: int, kind: ActionKind, is_code: Callable[[str], bool]) -> int:
     """Number of lines that continue an action in which nothing is open; 0 if it ends."""
     last, following = lines[taken - 1].rstrip(), lines[taken]
     ends_open = _ENDS_OPEN[:4] if kind is ActionKind.SHELL else _ENDS_OPEN
@@ -221,7 +239,7 @@ def _more(lines: list[str], taken: int, kind: ActionKind) -> int:
         return 0
     if kind is ActionKind.QUERY:
         return more_of_query(lines, taken)
-    return more_of_code(lines, taken, is_shell if kind is ActionKind.SHELL else _is_code)
+    return more_of_code(lines, taken, is_code)
 
 
 def _unwrapped(action: str) -> str:
@@ -242,8 +260,10 @@ def kind_of(lines: list[str]) -> ActionKind:
     return ActionKind.CODE if _CODE.match(lines[0]) else ActionKind.TEXT
 
 
-def is_unfinished(text: str) -> bool:
-    """Report whether a query ends within quotes, or in a word that more has to follow."""
+def is_unfinished(text: str, kind: ActionKind | None = None) -> bool:
+    """Report whether a query or a script ends within quotes, or a query in a word that more has to follow."""
+    if kind is ActionKind.SHELL:
+        return reduce(_Open.after, text.split("\n"), _Open(is_shell=True)).mark != ""
     is_query = kind_of(text.split("\n")) is ActionKind.QUERY
     return is_query and (ends_in_quotes(text) or _UNFINISHED.search(f" {without_data(text)}") is not None)
 

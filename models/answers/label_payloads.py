@@ -35,7 +35,7 @@ _DOTS = re.compile(r"(?:^|[\s(,])(?:\.{3}|…)")
 """Dots in place of a part of a query."""
 _NAMING = re.compile(
     r"[\s*_>]*(?:(?:the )?(?:my)?sql(?! -)|query|sql query|(?:action )?input|command|script|code|statement|operation)?"
-    r"[*_ ]*:?[\s*_>\"'`]*",
+    r"[*_ ]*(?::(?!\s*>)|(?<=\w):)?[\s*_>\"'`]*",
     re.IGNORECASE,
 )
 """Marks and a name before code without a fence."""
@@ -55,9 +55,9 @@ _LATEX = re.compile(r"\\(?:text|mathrm|mathbf|textbf|texttt)\s*\{([^{}]*)\}")
 _NOUN = r"(?:query|quer(?:y|ies)|sql|commands?|code|answers?|statements?|actions?|script|text|name|payload)"
 _TEMPLATE = re.compile(
     rf"[\s*_`\"'\[\](){{}}<>;]*(?:\.{{3}}|…)[\s.…*_`\"'\[\](){{}}<>;,]*|<[^<>\n]{{1,80}}>;?"
-    rf"|\W*(?:(?:insert|put|write|enter|place|add)\s)?your(?:\s[\w\-]+){{0,4}}\s{_NOUN}(?:\s(?:goes\s)?here)?\W*"
+    rf"|\W*(?:(?:insert|put|write|enter|place|add)\s)?your(?:[\s_][\w\-]+){{0,4}}[\s_]{_NOUN}(?:\s(?:goes\s)?here)?\W*"
     rf"|\W*(?:the\s|an?\s)?(?:[\w\-]+\s){{0,3}}?{_NOUN}\s(?:goes\s)?here\W*|[\[{{<(]\s*(?:[\w\-]+\s){{0,4}}{_NOUN}\s*[\]}}>)]"
-    rf"|\W*(?:sql\s(?:query|statement|command)|bash\s(?:command|script))\W*"
+    rf"|\W*(?:todo|tbd|and)\W*|\W*(?:sql\s(?:query|statement|command)|bash\s(?:command|script))\W*"
     rf"|\[?\W*answer[\s_]?\d(?:\W+answer[\s_]?\d)*\W*",
     re.IGNORECASE,
 )
@@ -65,7 +65,7 @@ _TEMPLATE = re.compile(
 _REMARKS = re.compile(r"(?:(?:--|#)[^\n]*(?:\n\s*|\Z))+|\$\{?\w+\}?;?")
 """Code of comments alone, or a variable that stands for all of it."""
 _REPEATS = re.compile(
-    r"\b(?:from|into|update) (?:your_|my_|the_)?table(?:_?name)?\b.*\bwhere condition\s*(?:;|\Z)"
+    r"\b(?:from|into|update) (?:your_|my_|the_)?table(?:_?name)?\b.*\bwhere (?:your_|some_)?conditions?\s*(?:;|\Z)"
     r"|\b(?:select|from|into|update|set|where|values|join|by)\s*\(?\s*<\w[\w \-]*>",
     re.IGNORECASE | re.DOTALL,
 )
@@ -87,9 +87,9 @@ def fence_payload(page: Page, label: PagePart, language: str, since: int, stop: 
         since: end of the action before.
         stop: position of the next label.
     """
-    last = page.turn(label.end, stop)
+    last = page.code_turn(label.end, stop, language)
     marks = page.marks(label.end, last)
-    found = _around(page, label, language, last) or _in_fences(page, marks, label.end, language)
+    found = _around(page, label, language) or _in_fences(page, marks, label.end, language)
     if found is None and page.around(label) and marks and not page.shape[label.end : marks[0].start()].strip():
         found = _in_fences(page, marks[1:], label.end, language)
     if found is None:
@@ -109,12 +109,15 @@ def payload_of_bare_name(page: Page, label: PagePart, since: int, stop: int) -> 
     Returns:
         The payload; None without one; ``MISSING`` if one is announced that does not follow.
     """
-    mark = next(iter(page.marks(label.end, stop)), None)
+    marks = page.marks(label.end, stop)
+    mark = next(iter(marks), None)
     between = page.shape[label.end : stop if mark is None else mark.start()]
     prose = [line for line in between.split("\n") if line.strip()]
-    found = _around(page, label, "", stop)
+    found = _around(page, label, "")
     if found is None and mark is not None and len(prose) <= PROSE_LINES:
         found = _in_fences(page, [mark], label.end, "") or (MISSING if mark["info"] else None)
+        is_apart = len(marks) > 1 and page.around(label) and not page.shape[mark.end() : marks[1].start()].strip()
+        found = found or (_in_fences(page, marks[1:2], label.end, "") if is_apart else None)
     if found is None:
         found = _value(page, label.end, stop) or _before(page, label, "", since, stop)
     is_announced = mark is None and 0 < len(prose) <= PROSE_LINES and _ANNOUNCES.search(prose[-1].rstrip())
@@ -127,9 +130,10 @@ def _value(page: Page, start: int, stop: int) -> PagePart | None:
     if kind_of(page.text[begin:stop].split("\n")) is ActionKind.QUERY:
         found = _code(page, begin, stop)
         return None if found.fault else found
-    is_json = page.text[begin : begin + 1] in ("{", "[") and value_at(page.text, begin) is not None
-    is_value = is_json or _BOXED.match(page.text, begin + page.text.startswith("$", begin)) is not None
-    answer = final_answer(page, begin, stop) if is_value else None
+    at = page.text[begin : begin + 2]
+    is_json = at[:1] in ("{", "[") and value_at(page.text, begin) is not None
+    is_box = _BOXED.match(page.text, begin + (at[:1] == "$")) is not None
+    answer = final_answer(page, begin, stop) if is_json or is_box or at == "[(" else None
     return None if is_json and answer is not None and _value_ends(page.text, begin) < answer.end else answer
 
 
@@ -140,17 +144,16 @@ def _value_ends(text: str, begin: int) -> int:
     return end + len(text[end:]) - len(text[end:].lstrip(" .`*\n"))
 
 
-def _around(page: Page, label: PagePart, language: str, last: int) -> PagePart | None:
+def _around(page: Page, label: PagePart, language: str) -> PagePart | None:
     """Code behind a name in the same fence."""
     if not page.around(label):
         return None
-    marks = page.marks(label.end, last)
-    end = marks[0].start() if marks else last
-    inner = page.text[label.end : end].strip("\n").rstrip()
-    if not inner.strip() or (marks and page.opens(marks[0])) or not _is_code(inner, language):
+    fence = page.rest_of_fence(label)
+    is_outer = any(map(page.opens, page.marks(fence.end, fence.end + 1)))
+    if not fence.text.strip() or is_outer or not _is_code(fence.text, language):
         return None
-    end = marks[0].end() if marks else end
-    return PagePart(label.start, end, inner, bool(marks) or end < len(page.text))
+    found = _without_prose(fence, language) if fence.is_open else fence
+    return replace(found, start=label.start)
 
 
 def _in_fences(page: Page, marks: Sequence[re.Match[str]], start: int, language: str) -> PagePart | None:
@@ -162,14 +165,18 @@ def _in_fences(page: Page, marks: Sequence[re.Match[str]], start: int, language:
             start = fence.end
             every += [(info, fence)] if fence.text.strip() and _fits(info, language) else []
     found = next((fence for info, fence in every if info not in NEUTRAL or _is_code(fence.text, language)), None)
-    return _without_prose(found) if found is not None and found.is_open else found
+    return _without_prose(found, language) if found is not None and found.is_open else found
 
 
-def _without_prose(fence: PagePart) -> PagePart:
-    """A fence without a mark that ends it, up to the end of its statement where it is SQL."""
-    if kind_of(fence.text.split("\n")) is not ActionKind.QUERY:
+def _without_prose(fence: PagePart, language: str) -> PagePart:
+    """A fence without a mark that ends it, up to the end of its statement or script where prose follows."""
+    kind = ActionKind.QUERY if _SHOWS.match(fence.text) else _kind(fence.text.split("\n"), language)
+    if kind not in (ActionKind.QUERY, ActionKind.SHELL):
         return fence
-    found = extent(fence.text, 0, len(fence.text))
+    found = extent(fence.text, 0, len(fence.text), kind)
+    behind = [line for line in fence.text[found.end :].split("\n") if line.strip() and line[0] != "#"]
+    if kind is ActionKind.SHELL and (not behind or not is_prose(behind[0]) or any(map(is_shell, behind))):
+        return fence
     return fence if found.unclear or found.end >= len(fence.text) else replace(fence, text=found.text)
 
 
@@ -285,17 +292,14 @@ def _before(page: Page, label: PagePart, language: str, since: int, last: int) -
     behind = page.shape[label.end : last].rstrip(" \n*")
     if behind.endswith(":") or page.marks(label.end, last):
         return None
-    opening, found = None, None
+    fence, found = MISSING, None
     for mark in page.marks(since, label.start):
-        if opening is None or page.opens(mark):
-            opening = mark
-        else:
-            found, opening = opening, None
-    if found is None or opening is not None:
+        if mark.start() >= fence.end:
+            fence, found = page.fence(mark), mark
+    if found is None or fence.is_open or fence.end > label.start:
         return None
-    mark, fence = found, page.fence(found)
     gap = page.text[fence.end : label.start].strip(" \n*_")
-    info = page.language(mark)
+    info = page.language(found)
     kind = kind_of(fence.text.split("\n"))
     is_code = kind is ActionKind.QUERY or (kind is ActionKind.CODE and not language)
     fits = info in _family(language) - NEUTRAL or (is_code if info in NEUTRAL else not language)
@@ -332,13 +336,14 @@ def _kind(lines: list[str], language: str) -> ActionKind:
     """Kind of the code that lines begin with, in the language of the form."""
     if language.lower() not in FAMILIES[1]:
         return kind_of(lines)
-    return ActionKind.SHELL if is_shell(next(filter(str.strip, lines), "")) else ActionKind.TEXT
+    first = next((line for line in lines if line.strip() and not line.lstrip().startswith("# ")), "")
+    return ActionKind.SHELL if is_shell(first) else ActionKind.TEXT
 
 
 def _code(page: Page, start: int, stop: int, kind: ActionKind | None = None) -> PagePart:
     """Code that begins at a position, as far as its own form tells, without the quotation mark that it ends in."""
     found = extent(page.text, start, stop, kind)
-    is_partial = found.unclear or is_unfinished(found.text)
+    is_partial = found.unclear or is_unfinished(found.text, kind)
     is_ended = found.closed or stop < len(page.text)
     quote = page.shape[start - 1 : start]
     shape = page.shape[found.end - len(found.text) : found.end]

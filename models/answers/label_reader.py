@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from coevo.models.answers.answer_page import Page, PagePart
+from coevo.models.answers.answer_page import MARK, Page, PagePart
 from coevo.models.answers.label_payloads import (
     block_of,
     fence_payload,
@@ -97,14 +97,26 @@ class _Labelled:
 
     def answer(self) -> Answer:
         found = self._labelled_actions()
-        unclear = (self._page.turn(each.end, len(self._page.text)) for each in found if each.fault == Fault.UNFENCED)
-        stop = next(unclear, len(self._page.text))
+        unread = (self._end_behind(each) for each in found if self._is_unread(each))
+        stop = next(unread, len(self._page.text))
         found = [each for each in found if each.start < stop]
-        chosen = self._chosen([each for each in found if not each.fault])
+        chosen = self._chosen([each for each in found if not each.fault or each.fault == Fault.CUT_OFF])
         if chosen is not None:
             return Answer(thought_before(self._page.text, chosen.start), chosen.action)
         cut = Fault.NO_ACTION if self._finished else Fault.CUT_OFF
         return Answer(self._page.text.strip(), "", found[-1].fault if found else cut)
+
+    def _is_unread(self, each: LabelledAction) -> bool:
+        """Report whether an action is there, though it cannot be read: what follows its result is invented."""
+        if each.fault != Fault.NO_PAYLOAD:
+            return each.fault == Fault.UNFENCED
+        rest = self._page.shape[each.end : self._page.turn(each.end, len(self._page.text))].strip()
+        return rest != "" and MARK.match(rest) is None
+
+    def _end_behind(self, unread: LabelledAction) -> int:
+        """Position behind which all is invented: the first turn, or the action itself if none takes it back."""
+        is_kept = unread.fault == Fault.UNFENCED and _CORRECTS.search(self._page.text, unread.start) is None
+        return unread.end if is_kept else self._page.turn(unread.end, len(self._page.text))
 
     def _chosen(self, complete: Sequence[LabelledAction]) -> LabelledAction | None:
         """The first action that does not repeat the format; one that it is corrected to before an invented turn."""
@@ -116,11 +128,13 @@ class _Labelled:
             if following.start > stop or not self._is_replaced(chosen, following):
                 break
             chosen = following
-        return chosen
+        return None if chosen.fault else chosen
 
     def _is_replaced(self, each: LabelledAction, following: LabelledAction) -> bool:
         """Report whether an action is taken back, or is a bare name that another one with a payload follows."""
-        is_mentioned = isinstance(self._form, NamedForm) and " " not in each.action and " " in following.action
+        is_mentioned = (
+            isinstance(self._form, NamedForm) and " " not in each.action and following.action != following.name
+        )
         return is_mentioned or _CORRECTS.search(self._page.text, each.end, following.start) is not None
 
     def _labelled_actions(self) -> list[LabelledAction]:
@@ -208,8 +222,9 @@ class _Labelled:
 
     def _is_answered(self, found: Sequence[LabelledAction], number: int) -> bool:
         """Report whether the result of an action is invented before the next one, so that it was used."""
-        ends = [each.start for each in found[number + 1 : number + 2]]
-        return any(self._page.turn(found[number].end, end) < end for end in ends)
+        behind = found[number + 1 : number + 2]
+        is_said = any(self._page.speaker(each.start, each.end) == each.start for each in behind)
+        return is_said or any(self._page.turn(found[number].end, each.start) < each.start for each in behind)
 
     def _is_example(self, found: Sequence[LabelledAction], number: int) -> bool:
         action = found[number]

@@ -72,12 +72,18 @@ def _is_plain(text: str, label: PagePart) -> bool:
 
 
 def _leading(page: Page) -> Iterator[tuple[PagePart, int]]:
-    """Labels at the beginning of a fence, and the end of its text: the fence holds the whole action."""
+    """Labels at the beginning of a fence, and the end of its text: the fence holds the whole action.
+
+    Behind one line alone, a payload may follow in the next fence.
+    """
     for span in fences(page.text):
         opening = _OPENING.match(page.text, span.start)
         label = None if opening is None else label_pattern(LABEL).match(page.shape, opening.end())
         if label is not None and span.closed:
-            yield PagePart(*label.span()), page.text.rfind("\n", 0, span.end)
+            end = page.text.rfind("\n", 0, span.end)
+            is_name = not page.text[label.end() : end].partition("\n")[2].strip()
+            following = (each.start for each in page.labels if each.start > span.end)
+            yield PagePart(*label.span()), next(following, len(page.text)) if is_name else end
 
 
 def tagged(text: str, names: Sequence[str], whole: Whole) -> list[Found]:
@@ -129,8 +135,8 @@ def _with_payload(page: Page, found: Found, label: PagePart, since: int, last: i
         return found
     stop = _stop(page, label.end, last)
     is_answer = _FINAL_ANSWER_NAMES.fullmatch(found.action) is not None
-    final = label_pattern(FINAL).match(page.shape, stop) if is_answer else None
-    if final is None:
+    final = label_pattern(FINAL).search(page.shape, found.end, page.turn(label.end, last)) if is_answer else None
+    if final is None or page.other(found.end, final.start()) < final.start():
         payload = payload_of_bare_name(page, PagePart(label.start, found.end), since, stop)
     else:
         payload = final_answer(page, final.end(), _stop(page, final.end(), last)) or MISSING

@@ -15,7 +15,8 @@ _AFTER = re.compile(r"[ \t.,:;!*_]*$", re.MULTILINE)
 """Text before a mark that ends a fence, or behind it, in its line."""
 _INNER_MARKS = 64
 """Maximum number of marks within the code of a fence."""
-_HEREDOC = re.compile(r"<<-?[ \t]*(?P<quote>['\"]?)(?P<word>[A-Za-z_]\w*)(?P=quote)[^\n]*\n")
+HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(?P<quote>['\"]?)(?P<word>[A-Za-z_]\w*)(?P=quote)")
+"""Beginning of a here-document, of which a line may hold several; three such signs precede a word."""
 QUOTED = r"(?<![\w\\])(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`[^`\n]++`)"
 """Pattern of quoted text within a line; an apostrophe in a word opens none."""
 _QUOTED = re.compile(QUOTED)
@@ -33,6 +34,10 @@ _SQL_DATA = tuple(
     for text in (r"[^'\\]|\\.?", "[^']")
 )
 """Comments and quoted text of SQL, in which a backslash escapes a quotation mark, or does not: both are in use."""
+_SHELL_DATA = re.compile(
+    r"\\.|(?<![^\s;(|&])\#[^\n]*+|'[^']*+(?:'|(?P<single>\Z))|\"(?:[^\"\\]|\\.?)*+(?:\"|(?P<double>\Z))", re.DOTALL
+)
+"""Escaped characters, comments and quoted text of a shell."""
 _OBJECT = re.compile(r"\{(?=\s*[\"'])")
 _FAILURES = 64
 """Maximum number of broken objects in an answer behind which others are looked for: each may be read to the end."""
@@ -141,13 +146,15 @@ def fenced(text: str, span: Span) -> str:
 
 
 def heredocs(text: str) -> list[Span]:
-    """Here-documents, with the line that opens them; the last one may not be closed."""
+    """Here-documents, with the line that opens one or more; the last one may not be closed."""
     found, position = list[Span](), 0
-    while (opening := _HEREDOC.search(text, position)) is not None:
-        closing = re.compile(rf"^[ \t]*{re.escape(opening['word'])}[ \t]*(?:$|(?=```))", re.MULTILINE)
-        end = closing.search(text, opening.end())
-        found.append(Span(opening.start(), end.end() if end else len(text), end is not None))
-        position = end.end() if end else len(text)
+    while (opening := HEREDOC.search(text, position)) and (line_end := text.find("\n", opening.end())) >= 0:
+        is_closed, position = True, line_end
+        for each in HEREDOC.finditer(text, opening.start(), line_end):
+            closing = re.compile(rf"^[ \t]*{re.escape(each['word'])}[ \t]*(?:$|(?=```))", re.MULTILINE)
+            end = closing.search(text, position) if is_closed else None
+            is_closed, position = end is not None, end.end() if end else len(text)
+        found.append(Span(opening.start(), position, is_closed))
     return found
 
 
@@ -161,14 +168,32 @@ def ends_in_quotes(query: str) -> bool:
     return all(any(each["open"] is not None for each in data.finditer(query)) for data in _SQL_DATA)
 
 
+def data_of(text: str, is_sql: bool) -> tuple[Whole, ...]:
+    """Comments and quoted text of code, by each of the rules that it may follow; here-documents count as such."""
+    if is_sql:
+        return tuple(Whole(Span(*each.span()) for each in data.finditer(text)) for data in _SQL_DATA)
+    return (Whole(Span(*each.span()) for each in _SHELL_DATA.finditer(text)),)
+
+
+def unquoted(line: str, mark: str) -> tuple[str, str]:
+    """A line of a shell without its comment and quoted text, and the quotation mark that is open behind it.
+
+    Args:
+        line: the line.
+        mark: quotation mark that is open before it; empty if none is.
+    """
+    ends = [each.lastgroup for each in _SHELL_DATA.finditer(mark + line)]
+    return _SHELL_DATA.sub(" ", mark + line), {"single": "'", "double": '"'}.get(str(ends[-1]), "") if ends else mark
+
+
 def bracketed(text: str, start: int, stop: int) -> int | None:
-    """End of a value in brackets, and of those that begin the next lines; None without one."""
+    """End of a value in brackets, and of those that begin the next lines; None without one, or if one does not end."""
     end, last = _value_in_brackets(text, start, stop), None
     while end is not None and end != last:
         last = end
         following = _NEXT_ROW.match(text, end, stop)
         is_row = following is not None and text[following.end()] == text[start]
-        end = end if not is_row or following is None else _value_in_brackets(text, following.end(), stop) or end
+        end = end if not is_row or following is None else _value_in_brackets(text, following.end(), stop)
     return end
 
 

@@ -196,6 +196,11 @@ def test_an_example_whose_result_follows_was_used():
         "\\'",
         "'",
         "-- -- ",
+        "# Output:\nls\n",
+        "<<A <<B\n",
+        "'\n```\n",
+        "a='\n",
+        ": > ",
     ],
 )
 def test_hostile_payloads_are_read_in_time(unit):

@@ -187,3 +187,31 @@ def test_the_payload_of_a_tool_is_its_arguments():
         "Action: go\n\nSo:\n```\n{'to': 'a'}\n```",
     ):
         assert Reader(tools=tools).read(said).action == '{"name": "go", "arguments": {"to": "a"}}'
+
+
+FURTHER = {
+    "heading": "{label}\n### Final Answer\n{answer}",
+    "sentence": "{label}\nThe final answer is: {answer}",
+    "in the fence of its name": "```\n{label}\nFinal Answer: {answer}\n```",
+}
+APART = {
+    "name in a fence of its own": "```\n{label}\n```\n\n```sql\n{code}\n```",
+    "name in a fence, no language": "```\n{label}\n```\n```\n{code}\n```",
+    "rest of a fence before": "}}\n```\n\n{label}\n```sql\n{code}\n```",
+}
+TYPED = ("Action: {}", "**Action:** {}", "### Action: {}", "action: {}", "Action：{}", "<b>Action</b>: {}")
+
+
+@pytest.mark.parametrize("label", TYPED)
+def test_a_final_answer_and_code_are_kept_wherever_they_stand(label):
+    read = Reader("auto").read
+    for shape in FURTHER.values():
+        for answer in ("42", "[('a', 1), ('b', 2)]", '["x"]', "New York City", "3.75%", "[]", "2021-03-04"):
+            said = shape.format(label=label.format("Answer"), answer=answer)
+            assert read(said).action == f"Answer {answer}", said
+    for shape in APART.values():
+        for code in ("SELECT a\nFROM t;", "UPDATE t SET a = '```' WHERE b = \"it's\";", "DESCRIBE t;", "(SELECT 1)"):
+            said = shape.format(label=label.format("Operation"), code=code)
+            assert read(said).action == f"Operation {code}", said
+    rows = "[('a', 1), (None, 2.5)]"
+    assert read(f"{label.format('Answer')}\n{rows}").action == f"Answer {rows}"
