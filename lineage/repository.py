@@ -19,6 +19,9 @@ from coevo.lineage.revision.tags import Tags
 from coevo.utilities.errors import CoevoError
 
 LAYOUT = (".git", ".gitignore", ".dvc")
+MAIN = "refs/heads/main"
+UNREADABLE = (ValueError, LookupError, TypeError, RecursionError)
+"""Exceptions of an object that is missing, or no manifest."""
 TRACKED = "/*\n!/.gitignore\n!/.dvc/\n!/*.dvc\n!/manifest.json\n"
 
 
@@ -48,6 +51,15 @@ class Repository:
     def manifests(self, commits: Sequence[str]) -> list[Manifest]:
         """Manifests of these commits."""
         return manifests_in(self.git, commits)
+
+    def following(self, commit: str) -> tuple[str, Manifest] | None:
+        """Commit and manifest of the branch if its only parent is ``commit``, by one command of git; None if not."""
+        try:
+            (name, header), (_, text) = _objects(self.git, [MAIN, f"{MAIN}:{MANIFEST}"])
+            parents = [line for line in header.partition("\n\n")[0].splitlines() if line.startswith("parent ")]
+            return (name, Manifest.parse(text)) if parents == [f"parent {commit}"] else None
+        except UNREADABLE:
+            return None
 
     def vet(self, commits: Sequence[str]) -> None:
         """Check that commits, oldest first, have only the content of revisions, before git and DVC use them.
@@ -124,7 +136,7 @@ class Repository:
 
         The work tree gets the artifacts of the last one, except ``without``.
         """
-        self.git.fetch(source.root, f"{commits[-1]}:refs/heads/main", "--update-head-ok")
+        self.git.fetch(source.root, f"{commits[-1]}:{MAIN}", "--update-head-ok")
         self.tags.copy_from(source.tags, commits)
         self.vet(["HEAD"])
         self.git("reset", "--quiet", "--hard", "HEAD")
@@ -139,12 +151,23 @@ def own_files(root: Path, cache: Path) -> dict[str, str]:
 
 def manifests_in(git: Git, commits: Sequence[str]) -> list[Manifest]:
     """Manifests of commits in any repository of revisions."""
-    wanted = "".join(f"{commit}:{MANIFEST}\n" for commit in commits)
-    found = BytesIO(git("cat-file", "--batch=%(objectsize)", stdin=wanted).encode())
     try:
-        return [Manifest.parse(found.read(int(size) + 1).decode()) for size in iter(found.readline, b"")]
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        found = _objects(git, [f"{commit}:{MANIFEST}" for commit in commits])
+        return [Manifest.parse(text) for _, text in found]
+    except UNREADABLE as error:
         raise CoevoError(f"{git.root}: a manifest cannot be read: {error}; see `coevo fsck`") from error
+
+
+def _objects(git: Git, names: Sequence[str]) -> list[tuple[str, str]]:
+    """Hash and text of git's objects by their names.
+
+    Raises:
+        ValueError, LookupError: one is missing, or is no text.
+    """
+    said = git("cat-file", "--batch=%(objectname) %(objectsize)", stdin="".join(f"{name}\n" for name in names))
+    found = BytesIO(said.encode())
+    heads = (line.split() for line in iter(found.readline, b""))
+    return [(head[0].decode(), found.read(int(head[1]) + 1).decode()) for head in heads]
 
 
 def _lay_out(root: Path, cache: Path) -> None:

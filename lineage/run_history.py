@@ -42,6 +42,10 @@ class RunHistory:
         """Revisions by their git commits."""
         return self._repository.manifests(commits)
 
+    def following(self, commit: str) -> tuple[str, Manifest] | None:
+        """Git commit and manifest of the last revision if it is the one right after a commit; None if it is not."""
+        return self._repository.following(commit)
+
     def commits(self) -> list[str]:
         """Git commit of every revision, by revision number."""
         return self._repository.commits()

@@ -113,13 +113,14 @@ def _opened(workspace: Workspace) -> Iterator[None]:
 
 
 def _processor_seconds(workspace: Workspace) -> float:
-    """Seconds that the page's server and the processes that it started have used."""
+    """Seconds that the page's server and the processes that it started, ended ones too, have used."""
     server = settled(workspace.root, FOLDER)
     if server is None:
         raise CoevoError("the live page's server has ended: see its log in the workspace")
     own = psutil.Process(server.pid)
+    ended = own.cpu_times()
     used = [each.cpu_times() for each in (own, *own.children(recursive=True))]
-    return float(sum(each.user + each.system for each in used))
+    return float(ended.children_user + ended.children_system + sum(each.user + each.system for each in used))
 
 
 def build(workspace: Workspace, revisions: int) -> RunPaths:

@@ -56,14 +56,14 @@ def walk(manifests: Sequence[Manifest], before: pa.Table, read: ReadRows) -> Ban
         read: reads the bank of a revision.
     """
     steps, unknown = list[BankStep](), list[int]()
-    last, rows, begins, wanted = before, None, -1, ""
+    last, rows, begins, wanted, held = before, None, -1, "", content_hash(before)
     for manifest in reversed(manifests):
         recorded = manifest.tables[TABLE]
         if rows is not None and recorded == wanted:
             begins = manifest.revision
             continue
         derived = None if rows is None else _undone(rows, begins, recorded)
-        older = derived[0] if derived is not None else read(manifest)
+        older = derived[0] if derived is not None else before if recorded == held else read(manifest)
         if older is None:
             unknown.append(manifest.revision)
             continue
@@ -72,8 +72,9 @@ def walk(manifests: Sequence[Manifest], before: pa.Table, read: ReadRows) -> Ban
         else:
             steps.append(BankStep(begins, derived[1] if derived is not None else diff(older, rows)))
         rows, begins, wanted = older, manifest.revision, recorded
-    if rows is not None:
-        steps.append(BankStep(begins, diff(before, rows)))
+    if rows is not None and wanted != held:
+        derived = _undone(rows, begins, held)
+        steps.append(BankStep(begins, derived[1] if derived is not None else diff(before, rows)))
     changed = [step for step in reversed(steps) if step.change.added or step.change.edited or step.change.retired]
     return BankWalk(tuple(changed), last, tuple(reversed(unknown)))
 

@@ -52,7 +52,8 @@ def episode_batch(files: Mapping[str, Path], artifact: str, uses: Mapping[str, s
     """
     stored = parquet.ParquetFile(files[PARQUET])
     extra = [name for name in EXTRA if name in stored.schema_arrow.names]
-    table = stored.read([*COLUMNS, *(f"turns.list.element.{name}" for name in OF_TURNS), *extra])
+    wanted = [*COLUMNS, *(f"turns.list.element.{name}" for name in OF_TURNS), *extra]
+    table = stored.read(wanted, use_threads=False)  # a small table, read beside a training
     if not table.num_rows:
         return EpisodeBatch((), ())
     turns = table["turns"].combine_chunks()

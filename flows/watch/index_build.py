@@ -20,12 +20,14 @@ from filelock import FileLock, Timeout
 from coevo.flows.history.expenses import expense_of
 from coevo.flows.history.history import bank_sizes, check, happened, predecessor, time_of
 from coevo.flows.history.success import held_out_success, training_success
-from coevo.flows.watch.bank_walk import EMPTY, BankStep, ReadRows, walk
+from coevo.flows.watch.bank_walk import EMPTY, TABLE, BankStep, ReadRows, walk
 from coevo.flows.watch.episode_rows import ARTIFACTS, HELD_OUT, EpisodeBatch, episode_batch
+from coevo.flows.watch.seen_history import SeenHistory, marks, seen_history
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import RunPaths
 from coevo.memory.bank.bank import StoredBank
+from coevo.memory.bank.table import FollowedTable
 from coevo.records.entry import Entry
 from coevo.tasks.cost import wall_seconds
 from coevo.tasks.publish.turn_figures import read_lesson_uses
@@ -92,12 +94,20 @@ def index_file(paths: RunPaths) -> Path:
 
 
 class RunIndex:
-    """The index of one run, kept by this process unless another one keeps it."""
+    """The index of one run, kept by this process unless another one keeps it.
+
+    Attributes:
+        last: last revision that this process took up; None before the first.
+    """
 
     def __init__(self, paths: RunPaths) -> None:
         self._paths = paths
         self.file = index_file(paths)
         self._rows: tuple[int, pa.Table] | None = None
+        self._history: SeenHistory | None = None
+        self._left: tuple[int, ...] | None = None
+        self._entries = FollowedTable(paths.bank, TABLE)
+        self.last: Manifest | None = None
 
     def update(self, anew: bool = False) -> int:
         """Take up all revisions that are missing, and build the index anew if it does not fit; return their number.
@@ -119,24 +129,32 @@ class RunIndex:
 
     def _updated(self) -> int:
         with Lineage.open(self._paths.lineage, self._paths.workspace.cache) as lineage:
-            commits, dropped = lineage.history.commits(), lineage.tags.dropped()
-            identity = {"version": VERSION, "created": str(self._paths.moment), "dropped": json.dumps(sorted(dropped))}
-            kept = {*range(len(commits))} - dropped
+            self._history = seen_history(lineage, self._paths.lineage, self._history)
             try:
-                return self._catch_up(lineage, commits, kept, identity)
+                added = self._catch_up(lineage, self._history)
             except sqlite3.DatabaseError:
                 self.remove()
-                return self._catch_up(lineage, commits, kept, identity)
+                added = self._catch_up(lineage, self._history)
+        self._left = marks(self.file)
+        return added
 
-    def _catch_up(self, lineage: Lineage, commits: Sequence[str], kept: set[int], identity: dict[str, str]) -> int:
+    def _catch_up(self, lineage: Lineage, history: SeenHistory) -> int:
+        commits, kept = history.commits, {*range(len(history.commits))} - history.dropped
+        identity = {
+            "version": VERSION,
+            "created": str(self._paths.moment),
+            "dropped": json.dumps(sorted(history.dropped)),
+        }
         with closing(self._fitting(commits, identity)) as database:
-            manifests = lineage.history.manifests(commits[_last(database) + 1 :])
+            new = commits[_last(database) + 1 :]
+            manifests = [history.last] if history.last and len(new) == 1 else lineage.history.manifests(new)
             sizes = _sizes(database, manifests)
             for start in range(0, len(manifests), BATCH):
                 batch = manifests[start : start + BATCH]
                 with _transaction(database):
                     self._add(database, lineage, kept, batch, sizes[start:])
                     _remember(database, {"commit": commits[batch[-1].revision]})
+            self.last = manifests[-1] if manifests else self.last
             return len(manifests)
 
     def _fitting(self, commits: Sequence[str], identity: dict[str, str]) -> sqlite3.Connection:
@@ -144,7 +162,7 @@ class RunIndex:
         if self.file.exists():
             database = _opened(self.file)
             try:
-                if _fits(database, commits, identity):
+                if _fits(database, commits, identity, self._left == marks(self.file)):
                     return database
             except sqlite3.DatabaseError:
                 pass
@@ -181,7 +199,7 @@ class RunIndex:
         if not led:
             return
         faults = dict[int, str]()
-        read = _reader(self._paths, kept, faults)
+        read = _reader(self._paths, self._entries, kept, faults)
         found = walk(led, self._before(database, manifests[0].revision, read), read)
         for step in found.steps:
             _add_step(database, step)
@@ -249,9 +267,9 @@ def _transaction(database: sqlite3.Connection) -> Iterator[None]:
     database.execute("COMMIT")
 
 
-def _fits(database: sqlite3.Connection, commits: Sequence[str], identity: dict[str, str]) -> bool:
-    """True if the file is sound and of this creation and history of the run."""
-    if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+def _fits(database: sqlite3.Connection, commits: Sequence[str], identity: dict[str, str], is_known: bool) -> bool:
+    """True if the file is of this creation and history of the run, and is sound or, if known, as it was left."""
+    if not is_known and database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
         return False
     known = dict(database.execute("SELECT key, value FROM meta"))
     last = _last(database)
@@ -281,12 +299,12 @@ def _remember(database: sqlite3.Connection, values: dict[str, str]) -> None:
     database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
 
-def _reader(paths: RunPaths, kept: set[int], faults: dict[int, str]) -> ReadRows:
+def _reader(paths: RunPaths, entries: FollowedTable, kept: set[int], faults: dict[int, str]) -> ReadRows:
     def read(manifest: Manifest) -> pa.Table | None:
         if manifest.revision not in kept:
             return None
         try:
-            return StoredBank(paths.bank).at(manifest.versions, manifest.tables).rows()
+            return entries.rows(manifest.versions[TABLE], manifest.tables[TABLE])
         except UNREADABLE as error:
             if (rows := _newest(paths, manifest)) is not None:
                 return rows

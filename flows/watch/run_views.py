@@ -21,7 +21,7 @@ from coevo.records.failure_reasons import LessonUse
 from coevo.tasks.bank_alone.bank_reader import SIMILAR as LEAST_SIMILARITY
 from coevo.tasks.bank_alone.bank_reader import contradict, gains_of
 from coevo.tasks.publish.alarms import alarms
-from coevo.tasks.publish.turn_figures import TurnFigures, read_turn_figures
+from coevo.tasks.publish.turn_figures import MAX_FILES, TurnFigures, read_turn_figures
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
@@ -316,6 +316,7 @@ def episode(run: WatchedRun, reader: IndexReader, query: PageQuery, kind: str, p
     return {
         "row": row, "episode": played, "panel": panel, "reason": reason, "use": use, "turns": turns, "texts": texts,
         "tokens": tokens, "kind": kind, "seconds": sum(spent) if len(spent) == len(turns) else None,
+        "measured": len(figures) == len(turns), "most_measured": MAX_FILES,
     }  # fmt: skip
 
 

@@ -188,7 +188,9 @@ class WatchSite:
                     if await request.is_disconnected():
                         return
                     seen, due = changed, monotonic() + STATE_INTERVAL_S
-                    said = json.dumps(await asyncio.to_thread(_state, run))
+                    # A thread costs more than the few files, and is for an index that does not have all revisions.
+                    state = _state(run) if run.is_current() else await asyncio.to_thread(_state, run)
+                    said = json.dumps(state)
                     yield f"data: {said}\n\n" if said != before else ""
                     before = said
                 await asyncio.sleep(POLL_INTERVAL_S)
@@ -259,17 +261,9 @@ def _query(request: Request) -> Callable[..., str]:
     return query
 
 
-def _head(run: WatchedRun) -> Any:
-    try:
-        with run.reader() as reader:
-            return reader.manifest()
-    except CoevoError:
-        return None
-
-
 def _state(run: WatchedRun) -> dict[str, Any]:
     run.refresh()
-    head = _head(run)
+    head = run.head()
     found = run.standing(head)
     state = {"status": str(found.status), "revision": -1 if head is None else head.revision, "run": run.name}
     if found.phases is None:

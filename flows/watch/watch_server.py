@@ -4,6 +4,7 @@ The workspace and the secret are in the environment, so that no list of processe
 127.0.0.1 alone. A browser gets in by a link that works once; a decision or a retirement also needs the token.
 """
 
+import asyncio
 import hmac
 import os
 import sys
@@ -25,6 +26,8 @@ SECRET, WORKSPACE = "COEVO_WATCH_SECRET", "COEVO_WATCH_WORKSPACE"
 RULES = Rules("no variable: the pages are for browsers", (), sockets=False, command="coevo watch RUN")
 SHUTDOWN_S = 1
 """Seconds that open streams have at the end; they would last for ever."""
+LOOK_INTERVAL_S = 0.5
+"""Seconds between two looks whether the server should end."""
 TOKEN_DIGITS = 16
 
 
@@ -66,7 +69,7 @@ def main(port: int) -> None:
     site = WatchSite(Workspace(Path(workspace)), token_of(secret))
     Thread(target=site.warm, name="warm", daemon=True).start()
     guard = ServerGuard(watch_app(site), port, secret, RULES, PathVisits(port))
-    uvicorn.run(
+    settings = uvicorn.Config(
         guard,
         host="127.0.0.1",
         port=port,
@@ -75,6 +78,15 @@ def main(port: int) -> None:
         ws="none",
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
+    _QuietServer(settings).run()
+
+
+class _QuietServer(uvicorn.Server):
+    """A server that looks whether it should end twice a second and not ten times, which costs beside a training."""
+
+    async def main_loop(self) -> None:
+        while not await self.on_tick(0):
+            await asyncio.sleep(LOOK_INTERVAL_S)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,12 @@ from coevo.flows.history.run_summaries import DAMAGE, RunSummary
 from coevo.flows.history.stored_episodes import stored_episodes
 from coevo.flows.watch.index_build import MAX_FAULT_CHARS, RunIndex
 from coevo.flows.watch.index_queries import IndexReader
+from coevo.flows.watch.seen_history import DROPPED, marks
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import holder
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import RunStatus, read_record
+from coevo.lineage.trust import FILE as TRUSTED
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import BankView, StoredBank
 from coevo.models.policy.decoder import Decoder
@@ -30,6 +32,7 @@ from coevo.tasks.writing.journal import Answered, parse
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
+    from coevo.configs.run_config import RunConfig
     from coevo.records.episode import Episode
 
 BRANCH = ".git/refs/heads/main"
@@ -74,10 +77,13 @@ class WatchedRun:
             raise workspace.no_run(name)
         self.index = RunIndex(self.paths)
         self.fault: str | None = None
+        self._files = [str(self.paths.lineage / name) for name in (BRANCH, *DROPPED)]
         self._lock = Lock()
         self._builder: Thread | None = None
         self._seen: tuple[int, ...] | None = None
         self._is_broken = False
+        self._settings: tuple[tuple[int, ...], RunConfig, str] | None = None
+        self._head: tuple[tuple[int, ...], Manifest] | None = None
 
     @property
     def name(self) -> str:
@@ -88,7 +94,7 @@ class WatchedRun:
         """Take up new revisions beside the caller, who waits so many seconds; the first time for longer."""
         with self._lock:
             now = self.changed()
-            if now == self._seen and self.index.file.exists():
+            if self.is_current(now):
                 return
             if self._builder is None or not self._builder.is_alive():
                 self._builder = Thread(target=self._update, args=(now,), name="index", daemon=True)
@@ -96,11 +102,16 @@ class WatchedRun:
             builder = self._builder
         builder.join(max(wait, FIRST_WAIT_S) if self._seen is None else wait)
 
+    def is_current(self, now: tuple[int, ...] | None = None) -> bool:
+        """True if the index was made of the history as it is now, whose marks may be given."""
+        return (self.changed() if now is None else now) == self._seen and self.index.file.exists()
+
     def _update(self, now: tuple[int, ...]) -> None:
         try:
             self.paths.check_created()
             if self.paths.lineage.exists():
-                self.index.update(anew=self._is_broken)
+                if self.index.update(anew=self._is_broken) and self.index.last is not None:
+                    self._head = self._index_marks(), self.index.last
                 self._is_broken = False
             self.fault = None
         except (*DAMAGE, sqlite3.Error) as error:
@@ -109,8 +120,7 @@ class WatchedRun:
 
     def changed(self) -> tuple[int, ...]:
         """Marks of the files that change with a commit and with a dropped revision."""
-        lineage = self.paths.lineage
-        return tuple(_mark(lineage / name) for name in (BRANCH, ".git/packed-refs", ".git/refs/dropped"))
+        return marks(*self._files)
 
     @contextmanager
     def reader(self, revision: int | None = None) -> Iterator[IndexReader]:
@@ -134,6 +144,20 @@ class WatchedRun:
         committed = any(self.changed())
         return "the index of the run is being built" if committed else f"{self.name} has no revision yet"
 
+    def head(self) -> Manifest | None:
+        """Last revision of the index, read again when the index has changed; None without any."""
+        now = self._index_marks()
+        if self._head is None or self._head[0] != now:
+            try:
+                with self.reader() as opened:
+                    self._head = now, opened.manifest()
+            except CoevoError:
+                return None
+        return self._head[1]
+
+    def _index_marks(self) -> tuple[int, ...]:
+        return marks(self.index.file, self.index.file.with_name(f"{self.index.file.name}-wal"))
+
     def committed(self) -> Manifest | None:
         """Last revision of the lineage itself, which the index may not have yet; None where it cannot be read."""
         try:
@@ -148,10 +172,8 @@ class WatchedRun:
         """Status of the run, whose last revision is ``head``."""
         process, notes = None, [] if self.fault is None else [f"The run is damaged or cannot be read: {self.fault}"]
         try:
-            process, config = holder(self.paths), self.paths.read_config()
-            questions = self.workspace.trust.open_questions(self.name, config)
-            if questions:
-                names = ", ".join(each.name for each in questions)
+            process, (config, names) = holder(self.paths), self._configured()
+            if names:
                 notes.append(f"The run comes from elsewhere: {names} is not confirmed; coevo resume asks.")
             summary = RunSummary(
                 self.paths, config, [] if head is None else [head], process, record=read_record(self.paths)
@@ -160,6 +182,15 @@ class WatchedRun:
             summary = RunSummary(self.paths, None, (), process, " ".join(str(error).split())[:MAX_FAULT_CHARS])
         phases = None if process is None else read_phases(self.paths)
         return Standing(summary.status, tuple(notes), phases)
+
+    def _configured(self) -> "tuple[RunConfig, str]":
+        """Configuration, and names of the settings that nobody has confirmed; read again when a file has changed."""
+        now = marks(self.paths.config, self.workspace.root / TRUSTED)
+        if self._settings is None or self._settings[0] != now:
+            config = self.paths.read_config()
+            questions = self.workspace.trust.open_questions(self.name, config)
+            self._settings = now, config, ", ".join(each.name for each in questions)
+        return self._settings[1:]
 
     @contextmanager
     def at(self, manifest: Manifest) -> Iterator[Reading]:
@@ -213,10 +244,3 @@ def _settings(config: str, recipe: str) -> tuple[tuple[str, object, object], ...
     except CoevoError:
         return ()
     return tuple((name, sides.get("run", "–"), sides.get(recipe, "–")) for name, sides in found.items())
-
-
-def _mark(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0

@@ -17,7 +17,7 @@ from coevo.utilities.errors import CoevoError
 
 MAGIC = b"LANC"
 FRAGMENTS, VERSION, TRANSACTION, BASES = 2, 3, 12, 18
-FRAGMENT_ID, DATA_FILES, DELETION_FILE = 1, 2, 3
+FRAGMENT_ID, DATA_FILES, DELETION_FILE, FRAGMENT_ROWS = 1, 2, 3, 4
 DATA_PATH = 1
 DELETION_READ, DELETION_ID = 2, 3
 MAX_MANIFEST_BYTES = 1 << 26
@@ -45,11 +45,13 @@ class Version:
         number: version number.
         manifest: file that describes the version.
         stems: files of the version, relative to the table, deletion files without their suffix.
+        fragments: rows of each fragment, deleted ones included, by its number.
     """
 
     number: int
     manifest: Path
     stems: frozenset[str]
+    fragments: Mapping[int, int]
 
     @property
     def read(self) -> list[str]:
@@ -133,7 +135,7 @@ def read_version(path: Path) -> Version:
         stems = frozenset(_stems(fields))
         if any(field == BASES for field, _ in fields) or not all(STEM.fullmatch(stem) for stem in stems):
             raise ValueError("it names files outside of its table")
-        return Version(_number(number), path, stems)
+        return Version(_number(number), path, stems, dict(_sizes(fields)))
     except (ValueError, IndexError, KeyError) as error:
         raise CoevoError(
             f"{path}: not a manifest of Lance as it is known here ({error}): nothing was removed"
@@ -154,6 +156,13 @@ def _stems(fields: list[tuple[int, ProtobufValue]]) -> Iterator[str]:
                     deletion = dict(_fields(_bytes(inner)))
                     read, name = (_number(deletion.get(key, 0)) for key in (DELETION_READ, DELETION_ID))
                     yield f"_deletions/{number}-{read}-{name}"
+
+
+def _sizes(fields: list[tuple[int, ProtobufValue]]) -> Iterator[tuple[int, int]]:
+    for field, value in fields:
+        if field == FRAGMENTS:
+            fragment = dict(_fields(_bytes(value)))
+            yield _number(fragment.get(FRAGMENT_ID, 0)), _number(fragment.get(FRAGMENT_ROWS, 0))
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, ProtobufValue]]:

@@ -12,7 +12,7 @@ from weakref import finalize
 from coevo.memory.bank.bank_address import BankAddress, BankPath, connect
 from coevo.memory.bank.change import SCHEMAS
 from coevo.memory.bank.lance_errors import UnreadableError, readable
-from coevo.memory.bank.lance_files import manifest_name, manifests, mirror, read_version
+from coevo.memory.bank.lance_files import Version, manifest_name, manifests, mirror, read_version
 from coevo.utilities.errors import CoevoError
 
 HINT = "_versions/latest_version_hint.json"
@@ -87,15 +87,15 @@ def require_version(bank: BankPath, name: str, version: int) -> None:
         )
 
 
-def require_files(bank: BankPath, name: str, version: int) -> None:
-    """Make sure that reading a version does not block, which no object on S3 does.
+def require_files(bank: BankPath, name: str, version: int) -> Version | None:
+    """Make sure that reading a version does not block, which no object on S3 does; return what it consists of here.
 
     Raises:
         OSError: a needed file is not a regular file, or the table is missing.
         ValueError: the manifest is damaged.
     """
     if not isinstance(bank, Path):
-        return
+        return None
     table = existing(bank, name)
     assert isinstance(table, Path)
     try:
@@ -104,6 +104,7 @@ def require_files(bank: BankPath, name: str, version: int) -> None:
         raise ValueError(f"the manifest of version {version} is damaged") from None
     for stem in needed.read:
         _require_file(table / stem)
+    return needed
 
 
 def set_aside(bank: BankPath, name: str) -> None:

@@ -4,15 +4,16 @@ A row replaces rows of its id in earlier fragments, so a write adds what it chan
 This module never cleans up, which would remove old versions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coevo.memory.bank.bank_address import BankPath
-from coevo.memory.bank.compaction import ROW, compaction, counting, within
+from coevo.memory.bank.compaction import FRAGMENT, ROW, compaction, counting, within
 from coevo.memory.bank.content_hash import content_hash
 from coevo.memory.bank.diff import changed_rows
 from coevo.memory.bank.lance_errors import UnreadableError, readable
@@ -168,6 +169,52 @@ class RecordedTable(VersionedTable):
                 self._forget()
                 raise CoevoError(f"{self._where}{error}") from error
         return self._rows
+
+
+class FollowedTable:
+    """A table read at one version after another: each time only the fragments that the version before did not have."""
+
+    def __init__(self, bank: Path, name: str) -> None:
+        """Args:
+        bank: directory of the tables.
+        name: name of the table.
+        """
+        self._bank, self._name = bank, name
+        self._handle: Any = None
+        self._rows: pa.Table | None = None
+        self._fragments: Mapping[int, int] = {}
+
+    def rows(self, version: int, wanted: str) -> pa.Table:
+        """All rows of a version, sorted by id, with this content hash.
+
+        Raises:
+            CoevoError: the version is missing, damaged, or has other content.
+        """
+        with readable(self._name, version):
+            files = require_files(self._bank, self._name, version)
+        rows = None if files is None else self._followed(version, files.fragments)
+        if rows is None or content_hash(rows) != wanted:
+            rows = RecordedTable(self._bank, self._name, version, wanted).rows()
+        self._rows, self._fragments = rows, {} if files is None else files.fragments
+        return rows
+
+    def _followed(self, version: int, fragments: Mapping[int, int]) -> pa.Table | None:
+        """Rows of a version if those of before are part of it, and are not simply all."""
+        if self._rows is None:
+            return None
+        new = sorted(fragments.keys() - self._fragments.keys())
+        places = [(number << FRAGMENT) + row for number in new for row in range(fragments[number])]
+        if not places:
+            return self._rows
+        try:
+            with readable(self._name, version):
+                self._handle = self._handle or open_table(self._bank, self._name)
+                self._handle.checkout(version)
+                found = self._handle.take_row_ids(places).with_row_id().to_arrow()
+        except UnreadableError:
+            self._handle = None
+            return None
+        return _merged(self._rows, counting(found).drop_columns([ROW]))
 
 
 def require_content(table: VersionedTable, wanted: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from threading import Lock
+from time import perf_counter
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from coevo.tasks.gateway.session_tree import (
     path_to,
 )
 from coevo.tasks.play.play import overlong
-from coevo.tasks.play.retrieve import NOT_SHOWN, Lacking, recall
+from coevo.tasks.play.retrieve import NOT_SHOWN, Lacking, Retrieved, recall
 from coevo.utilities.errors import CoevoError
 
 SHORT_CHARS = 2**14
@@ -194,6 +195,7 @@ class ChatAgent:
             Request(prompted.prompt_ids, extend(root, first + each), session.group or session.name or digest)
             for each in range(asked.count)
         ]
+        since = perf_counter()
         with session.drawing(prompted.asked, asked.count):
             if stream is None:
                 drawn = await asyncio.gather(*map(asyncio.wrap_future, self._queue.submit(requests)))
@@ -202,7 +204,8 @@ class ChatAgent:
         if not session.open:
             raise OverError(f"session {session.name} ended while this answer was drawn: open one of another name")
         parts: Sequence[StreamedAnswer | None] = [None] * asked.count if stream is None else stream.answers
-        return [self._answer(session, asked, prompted, *each) for each in zip(drawn, parts, strict=True)]
+        spent = perf_counter() - since
+        return [self._answer(session, asked, prompted, spent, *each) for each in zip(drawn, parts, strict=True)]
 
     def texts(self, token_ids: Sequence[int]) -> list[str]:
         """Text of each token by itself."""
@@ -214,7 +217,7 @@ class ChatAgent:
             match = HistoryMatch(None, asked.messages)
         with self._writing:
             task = self._task(session, match)
-            shown, rest = self._with_lessons(session, match, task)
+            shown, scores, rest = self._with_lessons(session, match, task)
             lacking = self._lacking
         if match.parent is None:
             added = self._prompts.opening(rest, asked.tools)
@@ -225,7 +228,9 @@ class ChatAgent:
             raise PromptTooLongError(reason)
         held = () if match.parent is None else match.parent.held
         reason = NOT_SHOWN if lacking is None else lacking.reason(task, bool(held or shown))
-        return Prompted(AskedPrompt(match, asked.tools, shown, added, self._origin), ids, (*held, *shown), reason)
+        return Prompted(
+            AskedPrompt(match, asked.tools, shown, added, self._origin, scores), ids, (*held, *shown), reason
+        )
 
     def _task(self, session: GatewaySession, match: HistoryMatch) -> SessionTask:
         opening = match.rest if match.parent is None else path_to(match.parent)[0].messages
@@ -233,15 +238,18 @@ class ChatAgent:
 
     def _with_lessons(
         self, session: GatewaySession, match: HistoryMatch, task: SessionTask
-    ) -> tuple[tuple[str, ...], tuple[Message, ...]]:
-        """Ids of the entries that the new messages show, and these messages with them."""
+    ) -> tuple[tuple[str, ...], tuple[float | None, ...], tuple[Message, ...]]:
+        """Ids and scores of the entries that the new messages show, and these messages with them."""
         if session.experience is None or session.seen_in != self._origin:
             session.experience, session.seen_in = recall(self._index, extend(self._root, session.name)), self._origin
         seen = session.experience
-        found = dict.fromkeys((*seen.of_task(task), *seen.of_step(task, match.rest[-1].text)))
+        observation = match.rest[-1].text
+        found = dict.fromkeys((*seen.of_task(task), *seen.of_step(task, observation)))
         held = () if match.parent is None else match.parent.held
         new = [entry for entry in self._context.shown(list(found), task.instruction) if entry.id not in held]
-        return tuple(entry.id for entry in new), self._placed(match, new, task.instruction)
+        scores = seen.scores(task, observation) if new and isinstance(seen, Retrieved) else {}
+        shown = tuple(entry.id for entry in new)
+        return shown, tuple(scores.get(name) for name in shown), self._placed(match, new, task.instruction)
 
     def _placed(self, match: HistoryMatch, new: Sequence[Entry], instruction: str) -> tuple[Message, ...]:
         text, rest = self._context.lessons(new, instruction), list(match.rest)
@@ -268,6 +276,7 @@ class ChatAgent:
         session: GatewaySession,
         asked: ChatRequest,
         prompted: Prompted,
+        spent: float,
         completion: Completion,
         part: StreamedAnswer | None,
     ) -> ChatAnswer:
@@ -275,7 +284,7 @@ class ChatAgent:
         read = self._prompts.read(completion.text, asked.tools, asked.calls)
         if part is not None:
             read = part.settled(read, completion.text)
-        turn = session.keep(prompted.asked, completion, read.message)
+        turn = session.keep(prompted.asked, completion, read.message, spent)
         ended = "stop" if completion.finished or stop else "length"
         reason = "tool_calls" if read.message.calls else ended
         fault = read.fault or (Fault.CUT_OFF if reason == "length" else "")

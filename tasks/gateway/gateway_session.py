@@ -90,9 +90,9 @@ class GatewaySession:
             self.waiting -= count
             self.used = monotonic()
 
-    def keep(self, asked: AskedPrompt, completion: Completion, answer: Message) -> DrawnTurn:
-        """Add an answer that was drawn."""
-        turn = self.tree.add(asked, completion, answer)
+    def keep(self, asked: AskedPrompt, completion: Completion, answer: Message, drawing: float) -> DrawnTurn:
+        """Add an answer that was drawn, in so many seconds."""
+        turn = self.tree.add(asked, completion, answer, drawing)
         self.memory.add(turn.bytes)
         return turn
 

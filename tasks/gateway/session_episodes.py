@@ -76,6 +76,10 @@ class EpisodeReader:
             valid=told.valid,
             retrieved=_shown(record, turn),
             version=self.versions[turn.policy or record.policy],
+            # Of what the agent does between two requests nothing is known.
+            seconds=turn.drawing,
+            drawing=turn.drawing,
+            lesson_scores=_scores(record, turn),
         )
 
 
@@ -122,10 +126,21 @@ def _reply_to(turns: Sequence[TurnRecord], number: int) -> str:
     return following.messages[0].text if following is not None and following.messages else ""
 
 
-def _shown(record: SessionRecord, turn: TurnRecord | None) -> tuple[str, ...]:
+def _shown(record: SessionRecord, turn: TurnRecord) -> tuple[str, ...]:
     """Ids of all entries that the prompt of an answer shows, in the order in which they were first shown."""
-    shown: list[str] = []
-    while turn is not None:
-        shown[:0] = turn.entries
-        turn = None if turn.parent is None else record.turns[turn.parent]
-    return tuple(shown)
+    return tuple(entry for each in _branch(record, turn) for entry in each.entries)
+
+
+def _scores(record: SessionRecord, turn: TurnRecord) -> tuple[float | None, ...]:
+    """Scores of these entries; none unless they are known of each answer that shows some."""
+    branch = _branch(record, turn)
+    is_known = all(len(each.scores) == len(each.entries) for each in branch)
+    return tuple(score for each in branch for score in each.scores) if is_known else ()
+
+
+def _branch(record: SessionRecord, turn: TurnRecord) -> list[TurnRecord]:
+    """Answers from an opening to this one."""
+    found = [turn]
+    while (parent := found[-1].parent) is not None:
+        found.append(record.turns[parent])
+    return found[::-1]

@@ -147,7 +147,10 @@ class MessageRecord(_Stored):
 
 
 class TurnRecord(_Stored):
-    """An answer, see ``DrawnTurn``; ``parent`` is the number of the answer that its prompt continues."""
+    """An answer, see ``DrawnTurn``; ``parent`` is the number of the answer that its prompt continues.
+
+    Sessions that are older have neither ``scores`` nor ``drawing``.
+    """
 
     branch: int
     parent: int | None
@@ -161,6 +164,8 @@ class TurnRecord(_Stored):
     answer: MessageRecord
     policy: str = ""
     bank: str = ""
+    scores: tuple[StoredNumber | None, ...] = Field(default=(), strict=False)
+    drawing: StoredNumber | None = None
 
 
 class SessionRecord(_Stored):
@@ -320,6 +325,8 @@ def turn_records(turns: Iterable[DrawnTurn]) -> tuple[TurnRecord, ...]:
             answer=MessageRecord.of(turn.answer),
             policy=turn.origin.policy,
             bank=turn.origin.bank,
+            scores=turn.scores,
+            drawing=turn.drawing,
         )
         for turn in turns
     )

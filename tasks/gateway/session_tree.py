@@ -49,6 +49,8 @@ class DrawnTurn:
         finished: True if an end token was drawn.
         answer: the message that the client got.
         origin: policy and bank that it is from.
+        scores: score that retrieval gave each of ``entries``, None where it gave none.
+        drawing: seconds from its prompt to the whole answer, which answers of one request share.
     """
 
     number: int
@@ -63,6 +65,8 @@ class DrawnTurn:
     finished: bool
     answer: Message
     origin: AnswerOrigin = UNNAMED
+    scores: tuple[float | None, ...] = ()
+    drawing: float | None = None
 
     @property
     def prompt_ids(self) -> tuple[int, ...]:
@@ -102,6 +106,7 @@ class AskedPrompt(NamedTuple):
         entries: ids of the entries that the rest of the messages shows.
         added: token ids behind those of the parent.
         origin: policy that is asked, and bank of the entries.
+        scores: score that retrieval gave each of ``entries``, None where it gave none.
     """
 
     match: HistoryMatch
@@ -109,6 +114,7 @@ class AskedPrompt(NamedTuple):
     entries: tuple[str, ...]
     added: Sequence[int]
     origin: AnswerOrigin = UNNAMED
+    scores: tuple[float | None, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -135,8 +141,10 @@ class SessionTree:
             parent, since = found
         return HistoryMatch(parent, tuple(messages[since:]))
 
-    def add(self, asked: AskedPrompt, completion: Completion, answer: Message) -> DrawnTurn:
-        """Add an answer that was drawn."""
+    def add(
+        self, asked: AskedPrompt, completion: Completion, answer: Message, drawing: float | None = None
+    ) -> DrawnTurn:
+        """Add an answer that was drawn, in so many seconds."""
         (parent, rest), tools = asked.match, self._tools.setdefault(asked.tools, asked.tools)
         turn = DrawnTurn(
             number=len(self.turns),
@@ -151,6 +159,8 @@ class SessionTree:
             finished=completion.finished,
             answer=answer,
             origin=asked.origin,
+            scores=asked.scores,
+            drawing=drawing,
         )
         self.turns.append(turn)
         told = blake2b(b"".join(map(_written, (*rest, answer))))

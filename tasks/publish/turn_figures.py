@@ -5,7 +5,7 @@ none of them: where one is missing or damaged, a page shows neither. ``turns/r12
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -88,7 +88,8 @@ def read_turn_figures(paths: RunPaths, revision: int, episode: str) -> list[Turn
 def read_lesson_uses(paths: RunPaths, revision: int) -> dict[str, str]:
     """Part of the lessons in each failed training episode, by id, where it was kept: a ``LessonUse``."""
     known = {str(each) for each in LessonUse}
-    return {row["id"]: row["lessons"] for row in _rows(paths, revision) if row["lessons"] in known}
+    rows = _rows(paths, revision, columns=("id", "lessons"))
+    return {row["id"]: row["lessons"] for row in rows if row["lessons"] in known}
 
 
 def with_turn_figures(paths: RunPaths, revision: int, episodes: Iterable[Episode]) -> list[Episode]:
@@ -118,11 +119,16 @@ def copy_turn_figures(source: RunPaths, target: RunPaths, last: int) -> None:
                 copyfile(file, target.root / FOLDER / file.name)
 
 
-def _rows(paths: RunPaths, revision: int, filters: list[tuple[str, str, str]] | None = None) -> list[dict[str, Any]]:
+def _rows(
+    paths: RunPaths,
+    revision: int,
+    filters: list[tuple[str, str, str]] | None = None,
+    columns: Sequence[str] = tuple(FIGURES.names),
+) -> list[dict[str, Any]]:
     """Rows of a file; empty if it is not there, or not as coevo writes it."""
     try:
         rows: list[dict[str, Any]] = parquet.read_table(
-            _file(paths, revision), filters=filters, schema=FIGURES
+            _file(paths, revision), filters=filters, schema=FIGURES, columns=list(columns), use_threads=False
         ).to_pylist()
     except (OSError, ValueError, TypeError, KeyError, pa.ArrowException):
         return []

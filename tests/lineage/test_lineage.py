@@ -43,6 +43,15 @@ def test_one_commit_and_one_tag_a_revision_and_log_and_manifest_agree(directory,
         lineage.history.manifest(4)
 
 
+def test_what_follows_a_commit_is_the_last_revision_right_after_it_and_nothing_else(directory, run):
+    with lineage_in(directory) as lineage:
+        commits = lineage.history.commits()
+        assert lineage.history.following(commits[2]) == (commits[3], lineage.history.head())
+        assert [lineage.history.following(each) for each in (*commits[:2], commits[3], "0" * 40)] == [None] * 4
+    git(run, "update-ref", "-d", "refs/heads/main")
+    assert lineage.history.following(commits[2]) is None
+
+
 def test_what_commit_returns_is_what_is_read_back(directory, run):
     (run.staging / "notes").write_text("a single file")
     with lineage_in(directory) as lineage:

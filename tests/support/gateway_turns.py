@@ -12,5 +12,7 @@ def grown(session, turns=1, tokens=500):
         messages = [Message("user", f"{session.name} {number} " + "observation " * 100)]
         asked = AskedPrompt(session.tree.match(messages, "[]"), "[]", ("e1",), tuple(range(tokens)))
         ids = tuple(range(1000, 1000 + tokens))
-        session.keep(asked, Completion(ids, (-0.5,) * tokens, "x", True), Message.answer(f"{number}" + "answer " * 90))
+        session.keep(
+            asked, Completion(ids, (-0.5,) * tokens, "x", True), Message.answer(f"{number}" + "answer " * 90), 0.1
+        )
     return session

@@ -79,6 +79,7 @@ def test_the_update_gets_the_tokens_that_agents_were_told(tmp_path):
         stored = {each.session: each for each in read_sessions(tmp_path / "gateway/sessions/run" / FILES["training"])}
         drawn = [turn.logprobs for name in names for turn in stored[name].turns]
         assert sorted(tuple(row["logprobs"]) for row in rows) == sorted(tuple(np.float32(each)) for each in drawn)
+        assert all(turn.seconds > 0 for each in episodes for turn in each.turns)
         assert len({each.task.id for each in episodes}) == 1
         assert [each.replica for each in episodes] == [0, 1, 2, 3]
         assert metrics["agent/sessions/used"] == 4

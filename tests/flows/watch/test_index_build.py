@@ -15,11 +15,14 @@ from coevo.flows.upkeep.branch import branch
 from coevo.flows.upkeep.gc import collect
 from coevo.flows.watch.index_build import RunIndex
 from coevo.flows.watch.index_queries import IndexReader
+from coevo.lineage.git import Git
 from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.revision.retention import RetentionRule
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import why
+from coevo.memory.bank.change import BankChange
 from coevo.memory.bank.diff import diff
+from coevo.memory.bank.table import FollowedTable
 
 STEPS = 9
 
@@ -92,6 +95,28 @@ def test_a_drawn_history_reads_as_from_the_stores(tmp_path, seed):
         agree(run.paths, run.workspace)
 
 
+def test_a_new_revision_costs_one_command_of_git_and_reads_no_bank_that_is_as_before(tmp_path, monkeypatch):
+    run = DrawnRun(tmp_path, 0)
+    index, asked, ask = RunIndex(run.paths), [], Git.attempt
+    index.update()
+
+    def counted(git, *words, **more):
+        asked.append(words[0])
+        return ask(git, *words, **more)
+
+    for kind in ("admit", "nothing", "edit"):
+        run.commit(BankChange(entries=tuple(run.changed(kind))))
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                Git, "attempt", lambda git, *words, **more: asked.append(words[0]) or ask(git, *words, **more)
+            )
+            if kind == "nothing":
+                patch.setattr(FollowedTable, "rows", lambda *_: pytest.fail("it read the bank"))
+            assert index.update() == 1
+    assert asked == ["cat-file"] * 3
+    agree(run.paths, run.workspace)
+
+
 @pytest.fixture
 def small(tmp_path):
     return small_run.build(tmp_path), Workspace(tmp_path)
@@ -159,8 +184,9 @@ HARMS = {
 }
 
 
+@pytest.mark.parametrize("is_kept", [False, True], ids=["by another process", "by the one that made it"])
 @pytest.mark.parametrize("harm", HARMS)
-def test_an_index_that_does_not_fit_is_built_again(small, harm):
+def test_an_index_that_does_not_fit_is_built_again(small, harm, is_kept):
     paths, _ = small
     index = RunIndex(paths)
     index.update()
@@ -168,7 +194,7 @@ def test_an_index_that_does_not_fit_is_built_again(small, harm):
         index.file.with_name(index.file.name + suffix).unlink(missing_ok=True)
     before = content(index.file)
     HARMS[harm](index.file)
-    RunIndex(paths).update()
+    (index if is_kept else RunIndex(paths)).update()
     assert content(index.file) == before
 
 

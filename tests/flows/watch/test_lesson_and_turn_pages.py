@@ -85,6 +85,7 @@ def test_a_turn_has_the_seconds_and_scores_that_were_recorded(tmp_path):
     address = "/runs/first/r/3/training/0"
     page = page_of(Workspace(tmp_path), address)
     assert (part(page, "seconds", "dd"), "score " in page, " s, reward" in page) == (None, False, False)
+    assert "coevo watch first" in part(page, "unmeasured", "p")
     seen = (small_run.MUG, small_run.MICROWAVE)
     played = [
         replace(each, turns=tuple(replace(turn, seconds=0.5, lesson_scores=(0.71, None)) for turn in each.turns))
@@ -92,7 +93,7 @@ def test_a_turn_has_the_seconds_and_scores_that_were_recorded(tmp_path):
     ]
     write_turn_figures(paths, 3, played)
     page = page_of(Workspace(tmp_path), address)
-    assert part(page, "seconds", "dd") == "1.000"
+    assert (part(page, "seconds", "dd"), part(page, "unmeasured", "p")) == ("1.000", None)
     assert page.count("score 0.710") == page.count("4 tokens, 0.500 s, reward") == 2
     assert page.count("score ") == 2
 

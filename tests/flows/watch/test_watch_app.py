@@ -233,6 +233,8 @@ def test_a_damaged_run_says_so_and_shows_what_is_there(first, spoil):
     assert "lotus mug in drawer" in card
     assert re.search("faulty|damaged or cannot be read|cannot be read: ", page + card)
     assert "first" in fresh.get("/runs").text
+    if spoil is spoil_config:
+        assert "faulty" in asked.get("/runs/first").text, "by a server that had read it"
 
 
 def test_runs_without_a_revision_and_from_elsewhere_say_so(tmp_path):
@@ -248,6 +250,7 @@ def test_runs_without_a_revision_and_from_elsewhere_say_so(tmp_path):
         assert (answer.status_code, "is being built" in answer.text) == (503, True)
     model = "{type: endpoint, url: 'http://127.0.0.1:1/v1', model: m}"
     paths = indexed(small_run.build(tmp_path, "pulled", [f"bank.writer={{type: model-contrast, model: {model}}}"]))
+    assert "comes from elsewhere" not in asked.get(f"/runs/{paths.name}").text
     (tmp_path / "trusted.json").unlink()
     page = asked.get(f"/runs/{paths.name}").text
     assert "no process has run it in this workspace" in page

@@ -1,12 +1,16 @@
 """A table that cannot be opened gets its content back from an older version, and nothing is moved in vain."""
 
+import random
+from dataclasses import replace
+
 import pytest
+from support.small_run import entry
 
 from coevo.memory.bank.bank import Bank, StoredBank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.bank.lance_files import manifest_name
 from coevo.memory.bank.opening import ASIDE
-from coevo.memory.bank.table import VersionedTable
+from coevo.memory.bank.table import FollowedTable, VersionedTable
 from coevo.memory.stats import Stats
 from coevo.utilities.errors import CoevoError
 
@@ -52,3 +56,49 @@ def test_a_recorded_version_with_other_content_is_named_with_its_place_when_it_i
         with pytest.raises(CoevoError, match=f"^run 'first', revision 3: bank table stats: .* recorded {digit * 12}:"):
             view.stats()
     assert StoredBank(tmp_path).at(versions, hashes).stats() == {"e": Stats("e", 0)}
+
+
+def drawn_versions(directory, seed, count):
+    """Versions and hashes of the entries after drawn admissions, edits, retirements and restorations."""
+    bank, draws, found = Bank(directory), random.Random(seed), []
+    for step in range(count):
+        held = bank.entries()
+        kind = draws.choice(("admit", "admit", "edit", "retire", "restore", "nothing"))
+        if kind == "admit" or not held:
+            changed = [entry(f"lesson {step} {number}", "mug", "go", step) for number in range(draws.randrange(1, 9))]
+        else:
+            new = {"edit": {"strategy": f"edited at {step}"}, "retire": {"retired": step}}.get(kind, {})
+            changed = [replace(each, **new) for each in draws.sample(held, min(3, len(held)))]
+        if kind == "restore" and len(found) > 2:
+            bank.restore(*draws.choice(found))
+        else:
+            bank.merge(BankChange(entries=tuple(changed)))
+        found.append((bank.versions(), bank.hashes()))
+    return [(versions["entries"], hashes["entries"]) for versions, hashes in found]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_versions_that_are_followed_or_jumped_to_have_their_rows(tmp_path, seed):
+    marks = drawn_versions(tmp_path, seed, 16)
+    jumps = random.Random(seed).sample(marks, len(marks))
+    followed = FollowedTable(tmp_path, "entries")
+    for version, wanted in [*marks, *jumps]:
+        whole = StoredBank(tmp_path).at(dict.fromkeys(Bank(tmp_path).versions(), 1) | {"entries": version}).rows()
+        assert followed.rows(version, wanted) == whole
+
+
+def test_a_version_is_followed_without_the_files_that_are_known(tmp_path):
+    bank = Bank(tmp_path)
+    bank.merge(BankChange(entries=(entry("first", "mug", "go", 0),)))
+    followed = FollowedTable(tmp_path, "entries")
+    followed.rows(bank.versions()["entries"], bank.hashes()["entries"])
+    known = list((tmp_path / "entries.lance" / "data").iterdir())
+    bank.merge(BankChange(entries=(entry("second", "mug", "go", 1),)))
+    for file in known:
+        file.write_bytes(b"damaged")
+    version, wanted = bank.versions()["entries"], bank.hashes()["entries"]
+    assert followed.rows(version, wanted).num_rows == 2
+    with pytest.raises(CoevoError, match="entries"):
+        FollowedTable(tmp_path, "entries").rows(version, wanted)
+    with pytest.raises(CoevoError, match="entries"):
+        followed.rows(version, "f" * 64)

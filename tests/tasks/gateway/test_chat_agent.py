@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 
@@ -12,10 +13,12 @@ from support.small_run import MICROWAVE, MUG
 from support.worker import environment, worker
 from support.writer_models import model
 
+from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.context_config import ContextConfig
 from coevo.flows.endpoint.anthropic_dialect import Anthropic
 from coevo.flows.endpoint.dialect import ChatReply
 from coevo.flows.endpoint.openai_dialect import OpenAI
+from coevo.memory.retrieval.index import Index
 from coevo.models.engines.requests import completions_of
 from coevo.models.policy.context import Context
 from coevo.models.policy.language_model import ends_of
@@ -29,7 +32,7 @@ from coevo.tasks.gateway.draw_queue import DrawQueue
 from coevo.tasks.gateway.gateway_session import GatewaySession
 from coevo.tasks.gateway.memory_bound import FullError
 from coevo.tasks.gateway.session_store import SessionTask
-from coevo.tasks.play.retrieve import Given
+from coevo.tasks.play.retrieve import Given, Retrieved
 
 TOOL = {"name": "go", "parameters": {"type": "object", "properties": {"place": {"type": "string"}}}}
 OPENAI_TOOL = {"type": "function", "function": TOOL}
@@ -276,6 +279,22 @@ def test_answers_of_parallel_requests_have_one_bound(parts, monkeypatch):
     found = asyncio.run(all_at_once())
     assert [isinstance(each, FullError) for each in found] == [False, False, True, True]
     assert len(talk.tree.turns) == 16
+
+
+def test_an_answer_has_its_seconds_and_the_scores_of_the_lessons_that_its_messages_show(parts):
+    engine = parts[1]
+    index = Index([MUG, MICROWAVE], BankConfig().retrieval)
+    with closing(DrawQueue(engine, 8)) as queue:
+        words, config = engine.policy.tokenizer, ContextConfig(style="chat")
+        prompts = MessagePrompts(words, config.template)
+        agent = ChatAgent(engine, queue, Context(config, words), prompts, index, root_of(1, 2))
+        talk = GatewaySession("scored", "training", "", SessionTask(instruction="find the mug", scope="lotus"))
+        (answer,) = ask(agent, talk, Message("user", "find the lotus mug"))
+    assert answer.turn.entries
+    assert isinstance(talk.experience, Retrieved)
+    known = talk.experience.scores(talk.task, "find the lotus mug")
+    assert answer.turn.scores == tuple(known[entry] for entry in answer.turn.entries)
+    assert answer.turn.drawing > 0
 
 
 def test_a_loop_of_ones_own_writes_the_prompts_of_the_built_in_one():

@@ -37,13 +37,15 @@ RULE = SelectionRule(outcomes=4, grouped=True)
 AT = Position(4, 3)
 
 
-def drawn(parent=None, policy="run@3", text="go safe", ids=(5, 6), added=(1, 2), entries=(), heard="at hall", calls=()):
+def drawn(
+    parent=None, policy="run@3", text="go safe", ids=(5, 6), added=(1, 2), entries=(), heard="at hall", calls=(), **more
+):
     heard = MessageRecord.of(Message("user", heard))
     answer = MessageRecord.of(Message.answer(text, calls))
     logprobs = tuple(-0.25 * (1 + each) for each in range(len(ids)))
     return TurnRecord(
         branch=0, parent=parent, tools="[]", messages=(heard,), entries=entries, added=added, token_ids=ids,
-        logprobs=logprobs, finished=True, answer=answer, policy=policy,
+        logprobs=logprobs, finished=True, answer=answer, policy=policy, **more,
     )  # fmt: skip
 
 
@@ -201,23 +203,26 @@ def test_taken_lines_come_back_from_a_revision(tmp_path):
 
 def test_an_episode_has_the_drawn_tokens_of_every_branch_once():
     turns = (
-        drawn(ids=(5, 6, 7), added=(1, 2), entries=("e1",)),
-        drawn(0, ids=(8,), added=(3,), heard="mug in safe", policy="run@2", entries=("e2",)),
-        drawn(0, ids=(9, 10), added=(4,), heard="rewritten"),  # a branch behind the first answer
+        drawn(ids=(5, 6, 7), added=(1, 2), entries=("e1",), scores=(0.5,), drawing=0.25),
+        drawn(0, ids=(8,), added=(3,), heard="mug in safe", policy="run@2", entries=("e2",), scores=(None,)),
+        drawn(0, ids=(9, 10), added=(4,), heard="rewritten", drawing=0.75),  # a branch behind the first answer
         drawn(None, ids=(11,), added=(1, 4), heard="anew"),
+        drawn(1, ids=(12,), added=(5,), entries=("e3",)),  # kept before scores were
     )
     record = session("s", turns=turns, reward=0.5, steps=(StepReport(turn=1, action="go", reward=0.25, valid=False),))
     episode = READER.episode(record, READER.task(record), 2, AT)
     assert [turn.completion.token_ids for turn in episode.turns] == [turn.token_ids for turn in turns]
     assert [turn.completion.logprobs for turn in episode.turns] == [turn.logprobs for turn in turns]
     prompts = [turn.prompt_ids for turn in episode.turns]
-    assert prompts == [(1, 2), (1, 2, 5, 6, 7, 3), (1, 2, 5, 6, 7, 4), (1, 4)]
-    assert [turn.version for turn in episode.turns] == [3, 2, 3, 3]
-    assert [turn.retrieved for turn in episode.turns] == [("e1",), ("e1", "e2"), ("e1",), ()]
-    assert [turn.reward for turn in episode.turns] == [0.0, 0.25, 0.0, 0.25]
-    assert [turn.valid for turn in episode.turns] == [True, False, True, True]
+    assert prompts == [(1, 2), (1, 2, 5, 6, 7, 3), (1, 2, 5, 6, 7, 4), (1, 4), (1, 2, 5, 6, 7, 3, 8, 5)]
+    assert [turn.version for turn in episode.turns] == [3, 2, 3, 3, 3]
+    assert [turn.retrieved for turn in episode.turns] == [("e1",), ("e1", "e2"), ("e1",), (), ("e1", "e2", "e3")]
+    assert [turn.lesson_scores for turn in episode.turns] == [(0.5,), (0.5, None), (0.5,), (), ()]
+    assert [turn.seconds for turn in episode.turns] == [0.25, None, 0.75, None, None]
+    assert [turn.reward for turn in episode.turns] == [0.0, 0.25, 0.0, 0.0, 0.25]
+    assert [turn.valid for turn in episode.turns] == [True, False, True, True, True]
     assert episode.turns[0].feedback == "mug in safe"
-    assert [turn.action for turn in episode.turns] == ["go safe", "go", "go safe", "go safe"]
+    assert [turn.action for turn in episode.turns] == ["go safe", "go", "go safe", "go safe", "go safe"]
     assert episode.id == f"4/rollout-3/{episode.task.id}/2"
 
 
