@@ -132,10 +132,8 @@ def _shown(record: SessionRecord, turn: TurnRecord) -> tuple[str, ...]:
 
 
 def _scores(record: SessionRecord, turn: TurnRecord) -> tuple[float | None, ...]:
-    """Scores of these entries; none unless they are known of each answer that shows some."""
-    branch = _branch(record, turn)
-    is_known = all(len(each.scores) == len(each.entries) for each in branch)
-    return tuple(score for each in branch for score in each.scores) if is_known else ()
+    """Scores of these entries, None where retrieval gave none."""
+    return tuple(score for each in _branch(record, turn) for score in each.scores)
 
 
 def _branch(record: SessionRecord, turn: TurnRecord) -> list[TurnRecord]:

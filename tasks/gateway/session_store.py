@@ -147,10 +147,7 @@ class MessageRecord(_Stored):
 
 
 class TurnRecord(_Stored):
-    """An answer, see ``DrawnTurn``; ``parent`` is the number of the answer that its prompt continues.
-
-    Sessions that are older have neither ``scores`` nor ``drawing``.
-    """
+    """An answer, see ``DrawnTurn``; ``parent`` is the number of the answer that its prompt continues."""
 
     branch: int
     parent: int | None
@@ -164,8 +161,8 @@ class TurnRecord(_Stored):
     answer: MessageRecord
     policy: str = ""
     bank: str = ""
-    scores: tuple[StoredNumber | None, ...] = Field(default=(), strict=False)
-    drawing: StoredNumber | None = None
+    scores: tuple[StoredNumber | None, ...] = Field(strict=False)
+    drawing: StoredNumber | None
 
 
 class SessionRecord(_Stored):

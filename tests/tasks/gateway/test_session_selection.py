@@ -43,9 +43,10 @@ def drawn(
     heard = MessageRecord.of(Message("user", heard))
     answer = MessageRecord.of(Message.answer(text, calls))
     logprobs = tuple(-0.25 * (1 + each) for each in range(len(ids)))
+    figures = {"scores": (None,) * len(entries), "drawing": None} | more
     return TurnRecord(
         branch=0, parent=parent, tools="[]", messages=(heard,), entries=entries, added=added, token_ids=ids,
-        logprobs=logprobs, finished=True, answer=answer, policy=policy, **more,
+        logprobs=logprobs, finished=True, answer=answer, policy=policy, **figures,
     )  # fmt: skip
 
 
@@ -207,7 +208,7 @@ def test_an_episode_has_the_drawn_tokens_of_every_branch_once():
         drawn(0, ids=(8,), added=(3,), heard="mug in safe", policy="run@2", entries=("e2",), scores=(None,)),
         drawn(0, ids=(9, 10), added=(4,), heard="rewritten", drawing=0.75),  # a branch behind the first answer
         drawn(None, ids=(11,), added=(1, 4), heard="anew"),
-        drawn(1, ids=(12,), added=(5,), entries=("e3",)),  # kept before scores were
+        drawn(1, ids=(12,), added=(5,), entries=("e3",)),
     )
     record = session("s", turns=turns, reward=0.5, steps=(StepReport(turn=1, action="go", reward=0.25, valid=False),))
     episode = READER.episode(record, READER.task(record), 2, AT)
@@ -217,7 +218,7 @@ def test_an_episode_has_the_drawn_tokens_of_every_branch_once():
     assert prompts == [(1, 2), (1, 2, 5, 6, 7, 3), (1, 2, 5, 6, 7, 4), (1, 4), (1, 2, 5, 6, 7, 3, 8, 5)]
     assert [turn.version for turn in episode.turns] == [3, 2, 3, 3, 3]
     assert [turn.retrieved for turn in episode.turns] == [("e1",), ("e1", "e2"), ("e1",), (), ("e1", "e2", "e3")]
-    assert [turn.lesson_scores for turn in episode.turns] == [(0.5,), (0.5, None), (0.5,), (), ()]
+    assert [turn.lesson_scores for turn in episode.turns] == [(0.5,), (0.5, None), (0.5,), (), (0.5, None, None)]
     assert [turn.seconds for turn in episode.turns] == [0.25, None, 0.75, None, None]
     assert [turn.reward for turn in episode.turns] == [0.0, 0.25, 0.0, 0.0, 0.25]
     assert [turn.valid for turn in episode.turns] == [True, False, True, True, True]

@@ -298,19 +298,6 @@ def test_a_damaged_line_is_named(tmp_path, line):
         SessionStore(tmp_path)
 
 
-def test_a_session_that_was_kept_before_seconds_and_scores_were_is_read(tmp_path):
-    found = sessions(tmp_path)
-    answered(found.open("one"))
-    found.end("one", WON)()
-    crash(tmp_path)
-    file = tmp_path / "training.jsonl"
-    record = json.loads(file.read_text())
-    assert [record["turns"][0].pop(name) for name in ("drawing", "scores")] == [None, []]
-    file.write_text(json.dumps(record) + "\n")
-    (older,) = read_sessions(file)
-    assert (older.turns[0].drawing, older.turns[0].scores) == (None, ())
-
-
 def test_token_ids_of_a_file_are_checked(tmp_path):
     found = sessions(tmp_path)
     answered(found.open("one"))
