@@ -11,9 +11,17 @@
     return curves.get(url);
   }
 
-  function seriesOf(name, columns) {
-    const line = (label, key, more) => ({ label, key, stroke: () => colour("--accent"), width: 1.5, ...more });
-    if (name !== "success") return [line(name, name)];
+  /* Digits that tell a number from its neighbours on an axis, which are so far apart. */
+  const digits = (step) => Math.min(100, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)));
+  const short = (value) => (value === null || value === undefined ? "–" : Math.abs(value) >= 0.0005 || !value ? value.toFixed(3) : value.toExponential(1));
+  const ticks = (u, splits) => {
+    const step = Math.abs(splits[1] - splits[0]) || 1;
+    return splits.map((each) => (digits(step) > 4 && each ? each.toExponential(1) : each.toFixed(Math.min(4, digits(step)))));
+  };
+
+  function seriesOf(name, columns, title) {
+    const line = (label, key, more) => ({ label, key, value: (u, value) => short(value), stroke: () => colour("--accent"), width: 1.5, ...more });
+    if (name !== "success") return [line(title, name)];
     const bound = { stroke: () => "transparent", width: 0, points: { show: false } };
     return [
       line("training", "train"), line("upper bound", "train_high", bound), line("lower bound", "train_low", bound),
@@ -27,7 +35,7 @@
     if (name !== "success" && !columns[name]) return;
     figure.hidden = false;
     const place = figure.querySelector("[role=img]");
-    const series = seriesOf(name, columns);
+    const series = seriesOf(name, columns, figure.dataset.title);
     const held = (u) => {
       if (name !== "success" || !columns.held_low) return;
       u.ctx.save();
@@ -56,9 +64,9 @@
     const options = {
       width: place.clientWidth, height: figure.classList.contains("small") ? 160 : 280, pxAlign: 0,
       scales: { x: { time: false }, y: name === "success" ? { range: [0, 1] } : {} },
-      axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, axis],
-      legend: { show: false },
-      series: [{ label: "revision" }, ...series],
+      axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, { ...axis, size: 62, values: ticks }],
+      legend: { live: true },
+      series: [{ label: "revision", value: (u, value) => value ?? "–" }, ...series],
       bands: series.length > 2 ? [{ series: [2, 3], fill: () => colour("--band") }] : [],
       hooks: { draw: [mark, held] },
     };
