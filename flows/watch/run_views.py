@@ -128,7 +128,7 @@ def _advantages(manifest: Manifest) -> list[IndexRow]:
     """Bins of the distribution of advantages, the lowest first; exact zeros of groups without variance have a row."""
     names = (name for name in manifest.metrics if name.startswith(HISTOGRAM))
     edges = {name: name.removeprefix(HISTOGRAM) for name in names}
-    rows = [
+    rows: list[IndexRow] = [
         {"from": float(edge), "title": f"from {edge}", "episodes": int(manifest.metrics[name])}
         for name, edge in edges.items()
         if re.fullmatch(r"-?\d{1,3}\.\d", edge, re.ASCII)

@@ -14,7 +14,7 @@
   /* Digits that tell a number from its neighbours on an axis, which are so far apart. */
   const digits = (step) => Math.min(100, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)));
   const short = (value) => (value === null || value === undefined ? "–" : Math.abs(value) >= 0.0005 || !value ? value.toFixed(3) : value.toExponential(1));
-  const ticks = (u, splits) => {
+  const ticks = (splits) => {
     const step = Math.abs(splits[1] - splits[0]) || 1;
     return splits.map((each) => (digits(step) > 4 && each ? each.toExponential(1) : each.toFixed(Math.min(4, digits(step)))));
   };
@@ -51,6 +51,12 @@
       u.ctx.restore();
     };
     const axis = { stroke: () => colour("--soft"), grid: { stroke: () => colour("--rule"), width: 1 }, ticks: { stroke: () => colour("--rule") } };
+    const label = place.getAttribute("aria-label");
+    const told = (u, splits) => {
+      const said = ticks(splits);
+      place.setAttribute("aria-label", `${label}; the axis goes by ${said.join(", ")}`);
+      return said;
+    };
     const mark = (u) => {
       const at = Math.round(u.valToPos(Number(figure.dataset.at), "x", true));
       u.ctx.save();
@@ -64,7 +70,7 @@
     const options = {
       width: place.clientWidth, height: figure.classList.contains("small") ? 160 : 280, pxAlign: 0,
       scales: { x: { time: false }, y: name === "success" ? { range: [0, 1] } : {} },
-      axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, { ...axis, size: 62, values: ticks }],
+      axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, { ...axis, size: 62, values: told }],
       legend: { live: true },
       series: [{ label: "revision", value: (u, value) => value ?? "–" }, ...series],
       bands: series.length > 2 ? [{ series: [2, 3], fill: () => colour("--band") }] : [],
