@@ -94,10 +94,12 @@ def test_commands_for_the_run_follow_the_slider(view, site):
 def test_a_chart_shows_the_values_of_the_revision_under_the_pointer(view, site):
     workspace, url = site
     view.goto(url)
+    said = view.locator("figure[data-plot=success] .u-legend .u-value")
+    view.locator("#rev").fill("2")
+    expect(said.first).to_have_text("2")  # without a pointer, those of the slider's revision
     over = view.locator("figure[data-plot=success] .u-over")
     box = over.bounding_box()
     over.hover(position={"x": 1, "y": box["height"] / 2})
-    said = view.locator("figure[data-plot=success] .u-legend .u-value")
     expect(said.first).to_have_text("0")
     over.hover(position={"x": box["width"] - 1, "y": box["height"] / 2})
     expect(said.first).to_have_text("3")

@@ -29,6 +29,12 @@
     ].filter((each) => columns[each.key]);
   }
 
+  /* The legend has the values of the revision that the page shows, until a pointer asks for others. */
+  function tell(plot, figure) {
+    const idx = plot.data[0].findLastIndex((each) => each <= Number(figure.dataset.at));
+    if (idx >= 0) plot.setLegend({ idx });
+  }
+
   async function draw(figure) {
     const { columns } = await load(figure.dataset.url);
     const name = figure.dataset.plot;
@@ -78,6 +84,7 @@
     };
     const plot = new uPlot(options, [columns.revision, ...series.map((each) => columns[each.key])], place);
     plots.push({ plot, place, figure });
+    tell(plot, figure);
     figure.dataset.ready = "1";
   }
 
@@ -119,7 +126,7 @@
     const at = new URL(url, location.href).searchParams.get("rev");
     if (at !== null) {
       for (const each of document.querySelectorAll("input[type=hidden][name=rev]")) each.value = at;
-      for (const { plot, figure } of plots) { figure.dataset.at = at; plot.redraw(false); }
+      for (const { plot, figure } of plots) { figure.dataset.at = at; plot.redraw(false); tell(plot, figure); }
     }
     if (focused && $(focused) && document.activeElement !== $(focused)) $(focused).focus();
     document.body.dataset.part = String(turn);
