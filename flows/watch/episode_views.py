@@ -20,7 +20,7 @@ from coevo.flows.watch.index_queries import HELD_OUT, IndexReader
 from coevo.flows.watch.run_views import PageQuery, PageValues, number
 from coevo.flows.watch.watched_run import WatchedRun
 from coevo.records.failure_reasons import MEANINGS, LessonUse
-from coevo.tasks.publish.turn_figures import TurnFigures, read_turn_figures
+from coevo.tasks.publish.turn_figures import MAX_FILES, TurnFigures, read_turn_figures
 from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
@@ -181,6 +181,7 @@ def episode(run: WatchedRun, reader: IndexReader, query: PageQuery, kind: str, p
     return {
         "row": row, "episode": played, "panel": panel, "reason": reason, "use": use, "turns": turns, "texts": texts,
         "kind": kind, "seconds": sum(spent) if len(spent) == len(turns) else None, "meanings": MEANINGS,
+        "measured": len(figures) == len(turns), "most_measured": MAX_FILES,
     }  # fmt: skip
 
 
@@ -193,6 +194,7 @@ def _played_episode(run: WatchedRun, reader: IndexReader, kind: str, position: i
     return {
         "row": _played_row(found), "episode": found.episode, "panel": found.side, "reason": found.reason, "use": "",
         "turns": turns, "texts": texts, "kind": kind, "seconds": None, "meanings": MEANINGS,
+        "measured": True, "most_measured": MAX_FILES,
     }  # fmt: skip
 
 
