@@ -12,10 +12,11 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import waits
 from coevo.lineage.workspace import Workspace
 from coevo.memory.admission.pending_admission import Pending
-from coevo.memory.bank.diff import diff_entries
+from coevo.memory.bank.diff import BankDiff, diff_entries
 from coevo.memory.bank_state import after
+from coevo.records.episode import Episode
 from coevo.tasks.publish.mlflow.tracking_store import tracking_store
-from coevo.tasks.publish.proposal_page import proposal_page
+from coevo.tasks.publish.proposal_page import proposal_page, sampled
 from coevo.tasks.revision_artifacts import episodes_of
 from coevo.tasks.run.approval import FOLDER, read_proposal, required
 
@@ -67,6 +68,19 @@ def page(what: str, workspace: Workspace) -> str:
         entries = opened.bank().active()
         episodes = episodes_of(opened.lineage, opened.manifest.revision, opened.paths.scratch)
         return proposal_page(opened.name, _pending(opened), entries, episodes)
+
+
+def proposed_changes(run: str, workspace: Workspace) -> tuple[Pending, BankDiff, list[Episode]]:
+    """A pending admission, what it would change in the bank, and some of the episodes behind it.
+
+    Raises:
+        CoevoError: the admission is not pending.
+    """
+    with reading(run, workspace) as opened:
+        pending_revision(opened, run)
+        pending, entries = _pending(opened), opened.bank().active()
+        played = episodes_of(opened.lineage, opened.manifest.revision, opened.paths.scratch)
+        return pending, diff_entries(entries, after(entries, pending.decision.entries)), sampled(pending, played)
 
 
 def pending_revision(opened: Reading, what: str) -> int | None:

@@ -1,45 +1,52 @@
 """Reasons why an episode failed: a closed list, and for each what its lessons had to do with it."""
 
 from enum import StrEnum
+from typing import Self
 
 from coevo.records.answer_faults import Fault
 from coevo.records.episode import Episode, Turn
 
 
-class FailureReason(StrEnum):
+class ExplainedLabel(StrEnum):
+    """A label of a closed list, with its meaning for readers.
+
+    Attributes:
+        meaning: the label in other words, as pages show it.
+    """
+
+    meaning: str
+
+    def __new__(cls, text: str, meaning: str) -> Self:
+        """Create a member whose value is ``text``."""
+        made = str.__new__(cls, text)
+        made._value_, made.meaning = text, meaning
+        return made
+
+
+class FailureReason(ExplainedLabel):
     """Reason why an episode did not solve its task."""
 
-    NO_ACTION = "no usable action"
-    """Answers held no action."""
-    INVALID = "invalid action"
-    """The environment did not understand the actions."""
-    TURNS = "out of turns"
-    """The limit of turns came first."""
-    TOKENS = "out of tokens"
-    """A prompt did not fit any more, or answers reached their limit."""
-    ENVIRONMENT = "environment error"
-    """The environment failed, so that the episode counts nowhere."""
-    WRONG_END = "wrong end"
-    """The environment ended the episode after an action that it understood."""
+    NO_ACTION = "no usable action", "answers held no action"
+    INVALID = "invalid action", "the environment did not understand the actions"
+    TURNS = "out of turns", "the limit of turns came first"
+    TOKENS = "out of tokens", "a prompt did not fit any more, or answers reached their limit"
+    ENVIRONMENT = "environment error", "the environment failed; the episode counts nowhere"
+    WRONG_END = "wrong end", "the environment ended the episode after an action that it understood"
 
 
-class LessonUse(StrEnum):
-    """Part of the lessons in a failed episode."""
+class LessonUse(ExplainedLabel):
+    """Part of the lessons in a failed episode, judged by all that its task needs and not by one lesson."""
 
-    NO_BANK = "no bank"
-    """No bank was searched: the policy had none, or an empty one."""
-    NONE_FITS = "no fitting lesson"
-    """The bank has no lesson with what the task needs."""
-    NOT_RETRIEVED = "not retrieved"
-    """The bank has it, and no search of the episode found it."""
-    LEFT_OUT = "left out"
-    """A search found it, and it stood in no prompt."""
-    NOT_FOLLOWED = "not followed"
-    """All that the task needs stood in prompts."""
-    UNKNOWN = "unknown"
-    """The environment does not say what its tasks need, or the lessons are in words of a model."""
+    NO_BANK = "no bank", "no bank was searched: the policy had none, or an empty one"
+    NONE_FITS = "no fitting lesson", "the bank lacks at least one note that the task needs; others may have been read"
+    NOT_RETRIEVED = "not retrieved", "the bank has all that the task needs, and no search found all of it"
+    LEFT_OUT = "left out", "searches found all that the task needs, and a part stood in no prompt"
+    NOT_FOLLOWED = "not followed", "all that the task needs stood in prompts, and the episode failed all the same"
+    UNKNOWN = "unknown", "it cannot be told what the task needs, or lessons are in words of a model"
 
 
+MEANINGS = {str(label): label.meaning for label in (*FailureReason, *LessonUse)}
+"""Meaning of each label."""
 _OUT_OF_TOKENS = (Fault.CUT_OFF, Fault.CUT_OFF_THINKING)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coevo.envs.base import Environment
+from coevo.flows.history.stored_episodes import without_side
 from coevo.records.episode import Episode, played
 from coevo.records.task import Panel
 from coevo.utilities.errors import CoevoError
@@ -40,7 +41,7 @@ class EvaluationRequest:
     @property
     def side(self) -> str:
         """Bank that is played, in words."""
-        return f"without lesson {', '.join(self.without)}" if self.without else f"bank {self.bank}"
+        return without_side(self.without) if self.without else f"bank {self.bank}"
 
 
 @dataclass(frozen=True)

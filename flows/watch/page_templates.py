@@ -17,6 +17,9 @@ PAGES = HERE / "pages"
 MAX_TEXT_CHARS = 20_000
 """Most characters of a text that a page shows."""
 
+MIN_SHOWN = 0.0005
+"""Least number of which three digits show anything."""
+
 
 @cache
 def page_environment(escaping: bool = True) -> "Environment":
@@ -42,12 +45,14 @@ def render(name: str, values: Mapping[str, Any], escaping: bool = True) -> str:
 
 
 def cell(value: object) -> object:
-    """A value as readers see it: three digits of a number, and a dash for what is not known."""
+    """A value as readers see it: three digits of a number, its power of ten where they are all 0, a dash for None."""
     if value is None or value == "":
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:.3f}" if isinstance(value, float) else value
+    if isinstance(value, float):
+        return f"{value:.3f}" if value == 0 or abs(value) >= MIN_SHOWN else f"{value:.1e}"
+    return value
 
 
 def seconds(value: float) -> str:

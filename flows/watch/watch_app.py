@@ -4,10 +4,11 @@
     GET  /runs/RUN?rev=N                    success, update, cost, settings, health, what waits
     GET  /runs/RUN/revisions?rev=           the values of the figures
     GET  /runs/RUN/bank?rev=&from=&q=&scope=
+    GET  /runs/RUN/candidates?rev=          candidates that the revision judged
     GET  /runs/RUN/lessons/ID?rev=
     GET  /runs/RUN/episodes?rev=&set=&kind=&outcome=&reason=&use=&lesson=
     GET  /runs/RUN/r/N/tasks/TASK           a group side by side
-    GET  /runs/RUN/r/N/training/K           an episode, also /held-out/K; its turn T is at #tT
+    GET  /runs/RUN/r/N/training/K           an episode, also /held-out/K and /played-E/K; its turn T is at #tT
     GET  /runs/RUN/approval                 what waits for a decision
     GET  /runs/RUN/curve.json, /runs/RUN/live
     POST /runs/RUN/approval, /runs/RUN/lessons/ID/retire
@@ -39,7 +40,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from coevo.flows.endpoint.request_body import body_of
-from coevo.flows.watch import run_views
+from coevo.flows.watch import bank_views, episode_views, run_views
 from coevo.flows.watch.index_build import UNREADABLE
 from coevo.flows.watch.page_templates import STATIC, render
 from coevo.flows.watch.watched_run import NotIndexedError, WatchedRun
@@ -234,11 +235,12 @@ def watch_app(site: WatchSite) -> Starlette:
             Route("/runs", site.runs),
             page("", "overview.html", "overview", run_views.overview),
             page("/revisions", "revisions.html", "overview", run_views.revisions),
-            page("/bank", "bank.html", "bank", run_views.bank),
-            page("/lessons/{name}", "lesson.html", "bank", run_views.lesson),
-            page("/episodes", "episodes.html", "episodes", run_views.episodes),
-            page("/r/{revision:int}/tasks/{task}", "group.html", "episodes", run_views.group),
-            page("/r/{revision:int}/{kind}/{position:int}", "episode.html", "episodes", run_views.episode),
+            page("/bank", "bank.html", "bank", bank_views.bank),
+            page("/candidates", "candidates.html", "bank", bank_views.candidates),
+            page("/lessons/{name}", "lesson.html", "bank", bank_views.lesson),
+            page("/episodes", "episodes.html", "episodes", episode_views.episodes),
+            page("/r/{revision:int}/tasks/{task}", "group.html", "episodes", episode_views.group),
+            page("/r/{revision:int}/{kind}/{position:int}", "episode.html", "episodes", episode_views.episode),
             page("/approval", "approval.html", "approval", run_views.approval),
             Route("/runs/{run}/curve.json", site.curve),
             Route("/runs/{run}/live", site.live),

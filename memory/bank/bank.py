@@ -75,6 +75,12 @@ class BankView:
         ruled = rulings.filter(holds(rulings["entries"], entry))
         return table_to_judged(judged), table_to_left_out(judged), table_to_rulings(ruled)
 
+    def decided(self, revision: int) -> tuple[list[Judged], list[Ruling]]:
+        """Judged batches and rulings of a revision, without an object per other row."""
+        verdicts, rulings = self._tables["verdicts"].rows(), self._tables["operations"].rows()
+        judged = verdicts.filter(pc.equal(verdicts["revision"], revision))
+        return table_to_judged(judged), table_to_rulings(rulings.filter(pc.equal(rulings["revision"], revision)))
+
     def left_out(self) -> list[Judged]:
         """All measurements of entries by replays with and without them, by revision; ``admitted``: the entry stayed."""
         return table_to_left_out(self._tables["verdicts"].rows())

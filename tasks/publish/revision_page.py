@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from coevo.memory.bank.change import Judged
+from coevo.records.entry import Verdict
 from coevo.tasks.publish.mlflow.page_tables import changes_of
 from coevo.tasks.publish.mlflow.publication import Publication, figures
 
@@ -67,12 +68,18 @@ def verdicts(judged: Sequence[Judged]) -> Iterator[str]:
     for each in judged:
         said, texts = each.verdict, "; ".join(plain(entry.strategy) for entry in each.candidates)
         numbers = f"{said.reward_with:.3f} | {said.reward_without:.3f} | {said.difference:+.3f} ± {said.stderr:.3f}"
-        needed = f"> {said.delta:g}" if said.bound is None else f"lower bound {said.bound:+.3f} > {said.delta:g}"
-        if said.bound is None and said.difference > said.delta and not said.admitted:
-            needed = f"lower bound > {said.delta:g}, which it lacks"
         ended = "passed" if said.admitted else "held back"
         ended += "" if said.seen_share is None else f", seen by {said.seen_share:.0%}"
-        yield f"| {texts} | {numbers} | {needed} | {ended} |"
+        yield f"| {texts} | {numbers} | {needed(said)} | {ended} |"
+
+
+def needed(verdict: Verdict) -> str:
+    """The condition of admission, and what the candidates have, in words."""
+    if verdict.bound is not None:
+        return f"needs a lower bound above {verdict.delta:g}; has {verdict.bound:+.3f}"
+    if verdict.difference > verdict.delta and not verdict.admitted:
+        return f"needs a lower bound above {verdict.delta:g}; has none, since too many pairs were lost"
+    return f"needs a difference above {verdict.delta:g}; has {verdict.difference:+.3f}"
 
 
 def _restored(revision: int | None) -> str:

@@ -42,6 +42,7 @@ def addresses(name):
         f"/runs/{name}/bank?from=0",
         f"/runs/{name}/approval",
     )
+    yield from (f"/runs/{name}/candidates?rev=1", f"/runs/{name}/bank?q=heat+mug", f"/runs/{name}/bank?unread=1")
     yield from (f"/runs/{name}/lessons/{ONE.id}", f"/runs/{name}/episodes?set=training", f"/runs/{name}/lessons/none")
     yield from (f"/runs/{name}/r/1/tasks/{small_run.TASK.id}", f"/runs/{name}/r/1/training/0", f"/runs/{name}/approval")
 

@@ -12,6 +12,7 @@ from coevo.flows.history.revision_reference import reading
 from coevo.flows.history.success import held_out_success
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
+from coevo.memory.bank.change import BankChange
 from coevo.tasks.publish.reporter import PhaseRecorder, Silent
 
 pytestmark = pytest.mark.full
@@ -69,6 +70,59 @@ def test_why_did_it_fail_is_three_clicks_away(view, site):
     expect(view.get_by_text(small_run.SAFE).first).to_be_visible()
     view.locator("article.turn ol a").first.click()
     expect(view.locator("#lesson")).to_have_text(small_run.SAFE)
+
+
+def test_rejected_candidates_and_their_reasons_are_two_clicks_away(view, site):
+    _, url = site
+    view.goto(f"{url}?rev=2")
+    view.locator("#what a").click()
+    expect(view.locator("#candidates")).to_contain_text("needs a lower bound above 0; has -0.500")
+    expect(view.locator("#candidates")).to_contain_text(small_run.STOVE)
+    view.locator("#rev").fill("1")
+    expect(view.locator("#total")).to_have_text("0 rejected, 1 admitted")
+
+
+def test_commands_for_the_run_follow_the_slider(view, site):
+    _, url = site
+    view.goto(f"{url}?rev=2")
+    view.locator("#rev").fill("3")
+    expect(view.locator("#part h2").first).to_have_text("Revision 3")
+    view.locator("#commands summary").click()
+    expect(view.locator("#commands")).to_contain_text("coevo explain first@3 --since 2")
+
+
+def test_a_chart_shows_the_values_of_the_revision_under_the_pointer(view, site):
+    workspace, url = site
+    view.goto(url)
+    said = view.locator("figure[data-plot=success] .u-legend .u-value")
+    view.locator("#rev").fill("2")
+    expect(said.first).to_have_text("2")  # without a pointer, those of the slider's revision
+    over = view.locator("figure[data-plot=success] .u-over")
+    box = over.bounding_box()
+    over.hover(position={"x": 1, "y": box["height"] / 2})
+    expect(said.first).to_have_text("0")
+    over.hover(position={"x": box["width"] - 1, "y": box["height"] / 2})
+    expect(said.first).to_have_text("3")
+    with reading("first", workspace) as opened:
+        expect(said.last).to_have_text(f"{held_out_success(opened.manifest).mean:.3f}")
+
+
+def test_an_axis_of_small_numbers_has_digits(view, tmp_path):
+    run = DrawnRun(tmp_path, 0)
+    for number in range(1, 4):
+        run.metrics = {"policy/update/mismatch_mean": number * 1e-7, "policy/update/kl": number * 0.01}
+        run.commit(BankChange(), [])
+    indexed(run.paths)
+    with served(run.workspace) as url:
+        view.goto(f"{url}/runs/drawn")
+        for name, given in (("policy/update/mismatch_mean", "3.0e-7"), ("policy/update/kl", "0.030")):
+            figure = view.locator(f"figure[data-plot='{name}']")
+            expect(figure.locator("canvas")).to_be_visible()
+            said = figure.locator("[role=img]").get_attribute("aria-label").partition("; the axis goes by ")[2]
+            assert len({*said.split(", ")}) == len(said.split(", ")) > 2, said
+            over = figure.locator(".u-over")
+            over.hover(position={"x": over.bounding_box()["width"] - 1, "y": 9})
+            expect(figure.locator(".u-value").last).to_have_text(given)
 
 
 def test_the_bank_is_searched_and_compared_in_place(view, site):

@@ -32,7 +32,7 @@ def test_the_commands_and_the_python_of_the_page_work(folder, capsys):
         assert stopped.value.code == 0, line
     assert pq.read_table(folder / "failed.parquet").num_rows == 0  # the last revision solves all four
     found = played_again(Workspace(folder / "workspace").existing("household"), 3, TASK.id)
-    banks = {panel.partition(", ")[2] for _, panel, _ in found if panel.startswith("training")}
+    banks = {each.side.partition(", ")[2] for each in found if each.side.startswith("training")}
     assert banks == {"bank own", "bank none"}
     capsys.readouterr()
     (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -41,5 +41,5 @@ def test_the_commands_and_the_python_of_the_page_work(folder, capsys):
 
 
 def test_the_tables_of_the_page_are_the_closed_lists():
-    named = re.findall(r"^\| `([^`]+)` \|", PAGE, re.MULTILINE)
-    assert named == [str(each) for each in (*FailureReason, *LessonUse)]
+    named = re.findall(r"^\| `([^`]+)` \| (.*) \|$", PAGE, re.MULTILINE)
+    assert named == [(str(each), each.meaning) for each in (*FailureReason, *LessonUse)]

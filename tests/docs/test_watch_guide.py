@@ -39,7 +39,7 @@ def test_the_addresses_and_the_index_are_there(tmp_path):
     assert (tmp_path / re.search(r"`(watch/[^`]+)`", PAGE)[1]).is_file()
 
 
-@pytest.mark.parametrize("name", ["overview", "bank", "lesson", "episodes", "approval"])
+@pytest.mark.parametrize("name", ["overview", "bank", "candidates", "lesson", "episodes", "approval"])
 def test_each_page_of_the_table_has_a_template(name):
     assert f"| {name} |" in PAGE
     assert (watch_server.Path(watch_server.__file__).parent / "pages" / f"{name}.html").is_file()

@@ -28,14 +28,17 @@ OPERATIONS = ("admit", "admit", "edit", "retire", "readmit", "recount", "nothing
 
 
 class DrawnRun:
-    """A run whose revisions do drawn operations on its bank, with the real stores."""
+    """A run whose revisions do drawn operations on its bank, with the real stores.
+
+    ``metrics``, ``state`` and ``staged`` (folders of artifacts) are added to each later commit.
+    """
 
     def __init__(self, root, seed, name="drawn"):
         self.workspace, self.draws, self.numbers = Workspace(root), random.Random(seed), iter(range(1000))
         self.config = load_recipe(small_run.RECIPE, [])
         self.paths = self.workspace.create(name, self.config)
         self.bank = Bank(self.paths.bank)
-        self.revision, self.metrics = 0, {}
+        self.revision, self.metrics, self.state, self.staged = 0, {}, {}, {}
         self.commit(BankChange())
 
     def step(self):
@@ -87,13 +90,13 @@ class DrawnRun:
             "panels": {},
             "outcomes": {},
             "metrics": metrics | self.metrics,
-        }
+        } | self.state
         staged = self.paths.staging / "episodes"
         staged.mkdir(parents=True)
         pq.write_table(episodes_to_table(played), staged / "episodes.parquet")
         observed = {"run": self.paths.name, "timestamp": here * 1000, "tables": self.bank.versions(), "metrics": {}}
         with Lineage.open(self.paths.lineage, self.workspace.cache) as lineage:
-            lineage.commit({"episodes": staged}, state, observed)
+            lineage.commit({"episodes": staged} | self.staged, state, observed)
         self.revision += 1
 
 

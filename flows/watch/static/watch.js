@@ -11,14 +11,28 @@
     return curves.get(url);
   }
 
-  function seriesOf(name, columns) {
-    const line = (label, key, more) => ({ label, key, stroke: () => colour("--accent"), width: 1.5, ...more });
-    if (name !== "success") return [line(name, name)];
+  /* Digits that tell a number from its neighbours on an axis, which are so far apart. */
+  const digits = (step) => Math.min(100, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)));
+  const short = (value) => (value === null || value === undefined ? "–" : Math.abs(value) >= 0.0005 || !value ? value.toFixed(3) : value.toExponential(1));
+  const ticks = (splits) => {
+    const step = Math.abs(splits[1] - splits[0]) || 1;
+    return splits.map((each) => (digits(step) > 4 && each ? each.toExponential(1) : each.toFixed(Math.min(4, digits(step)))));
+  };
+
+  function seriesOf(name, columns, title) {
+    const line = (label, key, more) => ({ label, key, value: (u, value) => short(value), stroke: () => colour("--accent"), width: 1.5, ...more });
+    if (name !== "success") return [line(title, name)];
     const bound = { stroke: () => "transparent", width: 0, points: { show: false } };
     return [
       line("training", "train"), line("upper bound", "train_high", bound), line("lower bound", "train_low", bound),
       line("held out", "held", { stroke: () => colour("--bad"), spanGaps: true, points: { show: true, size: 6 } }),
     ].filter((each) => columns[each.key]);
+  }
+
+  /* The legend has the values of the revision that the page shows, until a pointer asks for others. */
+  function tell(plot, figure) {
+    const idx = plot.data[0].findLastIndex((each) => each <= Number(figure.dataset.at));
+    if (idx >= 0) plot.setLegend({ idx });
   }
 
   async function draw(figure) {
@@ -27,7 +41,7 @@
     if (name !== "success" && !columns[name]) return;
     figure.hidden = false;
     const place = figure.querySelector("[role=img]");
-    const series = seriesOf(name, columns);
+    const series = seriesOf(name, columns, figure.dataset.title);
     const held = (u) => {
       if (name !== "success" || !columns.held_low) return;
       u.ctx.save();
@@ -43,6 +57,12 @@
       u.ctx.restore();
     };
     const axis = { stroke: () => colour("--soft"), grid: { stroke: () => colour("--rule"), width: 1 }, ticks: { stroke: () => colour("--rule") } };
+    const label = place.getAttribute("aria-label");
+    const told = (u, splits) => {
+      const said = ticks(splits);
+      place.setAttribute("aria-label", `${label}; the axis goes by ${said.join(", ")}`);
+      return said;
+    };
     const mark = (u) => {
       const at = Math.round(u.valToPos(Number(figure.dataset.at), "x", true));
       u.ctx.save();
@@ -56,14 +76,15 @@
     const options = {
       width: place.clientWidth, height: figure.classList.contains("small") ? 160 : 280, pxAlign: 0,
       scales: { x: { time: false }, y: name === "success" ? { range: [0, 1] } : {} },
-      axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, axis],
-      legend: { show: false },
-      series: [{ label: "revision" }, ...series],
+      axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }, { ...axis, size: 62, values: told }],
+      legend: { live: true },
+      series: [{ label: "revision", value: (u, value) => value ?? "–" }, ...series],
       bands: series.length > 2 ? [{ series: [2, 3], fill: () => colour("--band") }] : [],
       hooks: { draw: [mark, held] },
     };
     const plot = new uPlot(options, [columns.revision, ...series.map((each) => columns[each.key])], place);
     plots.push({ plot, place, figure });
+    tell(plot, figure);
     figure.dataset.ready = "1";
   }
 
@@ -105,7 +126,7 @@
     const at = new URL(url, location.href).searchParams.get("rev");
     if (at !== null) {
       for (const each of document.querySelectorAll("input[type=hidden][name=rev]")) each.value = at;
-      for (const { plot, figure } of plots) { figure.dataset.at = at; plot.redraw(false); }
+      for (const { plot, figure } of plots) { figure.dataset.at = at; plot.redraw(false); tell(plot, figure); }
     }
     if (focused && $(focused) && document.activeElement !== $(focused)) $(focused).focus();
     document.body.dataset.part = String(turn);

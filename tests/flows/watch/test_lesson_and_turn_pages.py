@@ -76,7 +76,7 @@ def test_uses_lead_to_their_episodes_and_entries_that_nobody_read_can_be_shown_a
     (uses,) = re.findall(rf'href="([^"]*lesson={read.id})"', card)
     assert "4 episodes of 1 tasks" in page_of(run.workspace, "/" + uses.replace("&amp;", "&").lstrip("./"))
     shown = page_of(run.workspace, "/runs/drawn/bank?unread=1")
-    assert part(shown, "total", "p") == "1 entries that no training episode has read"
+    assert part(shown, "total", "p").startswith("1 entries that no training episode has read;")
     assert unread.id in shown and f"/lessons/{read.id}" not in shown.split('id="total"')[1]
 
 
@@ -126,10 +126,15 @@ def test_a_group_stands_apart_by_what_its_prompts_held(tmp_path):
 
 def test_the_distribution_of_advantages_is_that_of_the_manifest(tmp_path):
     run = DrawnRun(tmp_path, 0)
-    counts = {-0.5: 3.0, 0.0: 1.0, 0.5: 4.0}
+    counts = {-0.5: 3.0, 0.0: 5.0, 0.5: 4.0}
     run.metrics = {f"policy/advantage_histogram/from_{edge:.1f}": count for edge, count in counts.items()}
     run.metrics["policy/advantage_histogram/from_<b>"] = 1.0
     run.commit(BankChange(), [])
     indexed(run.paths)
     found = part(page_of(run.workspace, "/runs/drawn"), "advantages", "table")
-    assert found.endswith("from episodes share -0.5 3 0.0 1 0.5 4")
+    assert found.endswith("advantage episodes share from -0.5 3 from 0.0 5 from 0.5 4")
+    run.metrics["policy/advantage/zero_variance_share"] = 0.25  # of twelve; only GRPO and its like give them 0
+    run.commit(BankChange(), [])
+    indexed(run.paths)
+    found = part(page_of(run.workspace, "/runs/drawn"), "advantages", "table")
+    assert found.endswith("from -0.5 3 exactly 0, groups without variance 3 above 0 2 from 0.5 4")

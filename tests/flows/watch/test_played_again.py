@@ -13,11 +13,12 @@ from support.watched import TOKEN, indexed
 
 from coevo.flows.history import stored_episodes
 from coevo.flows.history.revision_reference import reading
-from coevo.flows.history.stored_episodes import PARQUET, keep_played
+from coevo.flows.history.stored_episodes import PARQUET, keep_played, without_side
 from coevo.flows.watch.watch_app import WatchSite, watch_app
 from coevo.lineage.workspace import Workspace
+from coevo.records.intervals import paired
 
-TASK = small_run.TASK.id
+TASK_OF, TASK = small_run.TASK, small_run.TASK.id
 
 
 @pytest.fixture
@@ -49,6 +50,51 @@ def test_an_evaluation_puts_the_other_side_beside(run):
     assert page.count("seen-houses, bank none") == 2
     assert "bank &lt;b&gt;" in page
     assert sides(run, 3)[1]  # another revision has its own
+
+
+def test_equal_plays_count_once_and_each_card_leads_to_its_episode(run):
+    read = small_run.episodes(2, (small_run.MUG,))
+    for side in ("bank own", "without lesson a", "without lesson b"):
+        keep(run, "first@2", side, read[:3])
+    changed = [replace(read[0], success=False)]
+    keep(run, "first@2", "without lesson c", changed)
+    titles, _, page = sides(run, 2)
+    assert titles == ["With lessons in the prompt: 4 of 8 solved"]  # four of training, three and one of evaluations
+    assert page.count("the same again: seen-houses, without lesson a; seen-houses, without lesson b") == 3
+    cards = re.findall(r'<h4><a href="[./]*(/runs/first/r/2/[^"]*)"', page)
+    assert len(cards) == 8
+    asked = TestClient(watch_app(WatchSite(run, TOKEN)), base_url="http://127.0.0.1")
+    for address in cards:
+        answer = asked.get(address)
+        assert (answer.status_code, "go safe" in answer.text, "lotus mug in" in answer.text) == (200, True, True)
+    played = next(address for address in cards if "played-" in address).rpartition("/")[0]
+    for path in (f"{played}/99", played.replace("r/2", "r/1") + "/0", "/runs/first/r/2/played-../0"):
+        assert asked.get(path).status_code == 404, path
+
+
+def test_results_of_a_test_of_a_lesson_stand_on_its_card_newest_first(run):
+    asked = TestClient(watch_app(WatchSite(run, TOKEN)), base_url="http://127.0.0.1")
+    address = f"/runs/first/lessons/{small_run.MUG.id}"
+    command = f"coevo bank test first@3 {small_run.MUG.id}"
+    assert command in asked.get(address).text
+    tasks = [replace(TASK_OF, data={"n": number}) for number in range(4)]
+    read, bare = small_run.episodes(2, (small_run.MUG,)), small_run.episodes(2)
+    ours = [replace(each, task=task, success=True) for each, task in zip(read, tasks, strict=True)]
+    theirs = [replace(each, task=task, success=task is tasks[0]) for each, task in zip(bare, tasks, strict=True)]
+    for panel in ("seen-houses", "other"):
+        keep(run, "first@2", "bank own", ours, panel)
+        keep(run, "first@2", without_side((small_run.MUG.id,)), theirs, panel)
+    keep(run, "first@2", without_side((small_run.MICROWAVE.id,)), theirs)
+    page = asked.get(address).text
+    assert command not in page
+    wanted = str(paired([1.0] * 4, [1.0, 0.0, 0.0, 0.0]))
+    rows = [
+        re.sub(r"\s*<[^>]*>\s*", "|", row).strip("|")
+        for row in re.findall(r"<tr><th scope=\"row\">2</th>.*?</tr>", page)
+    ]
+    assert [re.sub(r"\|+", "|", row) for row in rows] == [
+        f"2|{panel}|1.000|0.250|{wanted}|4|4" for panel in ("other", "seen-houses")
+    ]
 
 
 def test_a_smaller_evaluation_takes_nothing_away_and_runs_that_are_gone_leave_nothing(run):

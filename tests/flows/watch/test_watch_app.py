@@ -121,6 +121,7 @@ def every_page(run, lesson, task, text=HOSTILE_TEXT):
     yield from ("/runs", f"/runs/{name}", f"/runs/{name}?rev=0", f"/runs/{name}/revisions")
     yield from (f"/runs/{name}/bank?from=0", f"/runs/{name}/bank?q={kind}&scope={kind}")
     yield from (f"/runs/{name}/lessons/{entry}", f"/runs/{name}/lessons/{kind}", f"/runs/{name}/approval")
+    yield from (f"/runs/{name}/candidates?rev=1", f"/runs/{name}/episodes?rev=1&set=training&lesson={entry}")
     yield from (f"/runs/{name}/episodes", f"/runs/{name}/episodes?kind={kind}&reason={kind}&lesson={kind}")
     yield from (f"/runs/{name}/r/1/tasks/{task.id}", f"/runs/{name}/r/1/training/0", f"/runs/{name}/r/1/training/1")
     yield from (f"/runs/{kind[:50]}", f"/runs/{name}/bank?rev={kind}")

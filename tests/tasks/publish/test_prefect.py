@@ -49,12 +49,15 @@ def test_a_page_says_what_became_of_the_bank_and_what_replay_said():
     text = page("demo-1", revision(2, [entry("new")], [entry("old")], [Judged(verdict, (entry("harmful"),))]))
     assert text.startswith("# demo\\-1@2\n\nIteration 2, commit `commit2`.\n")
     assert f"- admitted `{entry('new').id}` new\n- retired `{entry('old').id}` old\n" in text
-    assert "| harmful | 0.500 | 0.750 | -0.250 ± 0.125 | > 0.01 | held back |" in text
+    assert (
+        "| harmful | 0.500 | 0.750 | -0.250 ± 0.125 | needs a difference above 0.01; has -0.250 | held back |" in text
+    )
     assert "| agent/success/train | 0.5 |" in text
     bounded = replace(verdict, bound=-0.5)
-    assert "| lower bound -0.500 > 0.01 | held back |" in page("demo-1", revision(2, judged=[Judged(bounded, ())]))
+    wanted = "| needs a lower bound above 0.01; has -0.500 | held back |"
+    assert wanted in page("demo-1", revision(2, judged=[Judged(bounded, ())]))
     lacking = page("demo-1", revision(2, judged=[Judged(replace(verdict, difference=0.3), ())]))
-    assert "| lower bound > 0.01, which it lacks | held back |" in lacking
+    assert "| needs a lower bound above 0.01; has none, since too many pairs were lost | held back |" in lacking
     tried = replace(verdict, seen_share=0.25)
     assert "held back, seen by 25% |" in page("demo-1", revision(2, judged=[Judged(tried, (entry("harmful"),))]))
     assert "- unchanged" in page("demo-1", revision(2, [entry()], [entry()]))
