@@ -24,22 +24,25 @@ class FailureReason(StrEnum):
 
 
 class LessonUse(StrEnum):
-    """Part of the lessons in a failed episode."""
+    """Part of the lessons in a failed episode; ``LESSON_USES`` says what each means."""
 
     NO_BANK = "no bank"
-    """No bank was searched: the policy had none, or an empty one."""
     NONE_FITS = "no fitting lesson"
-    """The bank has no lesson with what the task needs."""
     NOT_RETRIEVED = "not retrieved"
-    """The bank has it, and no search of the episode found it."""
     LEFT_OUT = "left out"
-    """A search found it, and it stood in no prompt."""
     NOT_FOLLOWED = "not followed"
-    """All that the task needs stood in prompts."""
     UNKNOWN = "unknown"
-    """The environment does not say what its tasks need, or the lessons are in words of a model."""
 
 
+LESSON_USES: dict[str, str] = {
+    LessonUse.NO_BANK: "no bank was searched: the policy had none, or an empty one",
+    LessonUse.NONE_FITS: "the bank lacks at least one lesson that the task needs; others may have been read",
+    LessonUse.NOT_RETRIEVED: "the bank has all lessons that the task needs, and not all were found",
+    LessonUse.LEFT_OUT: "all lessons that the task needs were found, and not all stood in prompts",
+    LessonUse.NOT_FOLLOWED: "all lessons that the task needs stood in prompts",
+    LessonUse.UNKNOWN: "the environment does not say what the task needs, or a model words the lessons",
+}
+"""Meaning of each, in words that stand below tables."""
 _OUT_OF_TOKENS = (Fault.CUT_OFF, Fault.CUT_OFF_THINKING)
 
 

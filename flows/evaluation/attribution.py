@@ -101,7 +101,7 @@ def entry_effect(reference: str, entry: str, request: EvaluationRequest, workspa
 
     Args:
         reference: ``RUN``, ``RUN@N`` or ``RUN@TAG``.
-        entry: id of an active entry, or its beginning.
+        entry: id of an active entry, its beginning, or its lesson.
         request: panel and number of tasks.
         workspace: the workspace.
 
@@ -184,7 +184,7 @@ def _ends(opened: Reading, since: int | None) -> tuple[Manifest, Manifest]:
 
 def _active(opened: Reading, entry: str) -> Entry:
     active = {each.id: each for each in opened.bank().active()}
-    found = active.get(find_entry(entry, [*active, *(each.id for each in opened.bank().entries())]))
+    found = active.get(find_entry(entry, {each.id: each.strategy for each in opened.bank().entries()}))
     if found is None:
         raise CoevoError(f"the bank of {opened.name} does not hold {entry} any more: test it at an earlier revision")
     return found

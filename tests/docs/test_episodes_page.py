@@ -12,7 +12,7 @@ from support.small_run import MUG, TASK, build
 from coevo.flows.cli.app import main
 from coevo.flows.history.stored_episodes import played_again
 from coevo.lineage.workspace import Workspace
-from coevo.records.failure_reasons import FailureReason, LessonUse
+from coevo.records.failure_reasons import LESSON_USES, FailureReason, LessonUse
 
 PAGE = (DOCS / "episodes.md").read_text(encoding="utf-8")
 
@@ -43,3 +43,4 @@ def test_the_commands_and_the_python_of_the_page_work(folder, capsys):
 def test_the_tables_of_the_page_are_the_closed_lists():
     named = re.findall(r"^\| `([^`]+)` \|", PAGE, re.MULTILINE)
     assert named == [str(each) for each in (*FailureReason, *LessonUse)]
+    assert all(f"| `{use}` | {LESSON_USES[use]} |" in PAGE for use in LessonUse)

@@ -13,7 +13,7 @@ from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption
 @with_option_groups
 def test(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions.")],
-    entry: Annotated[str, typer.Argument(metavar="ID", help="Id of an entry, or its beginning.")],
+    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="Id of an entry, its beginning, or its lesson.")],
     played: PanelOptions,
     trust: TrustOption = None,
     as_json: JsonOption = False,
