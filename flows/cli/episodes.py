@@ -58,7 +58,9 @@ def episodes(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions.")],
     chosen: FilterOptions,
     shown: OutputOptions,
-    episode: Annotated[str | None, typer.Argument(metavar="[ID]", help="Episode to show turn by turn, or group of a task.")] = None,
+    episode: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Episode, shown turn by turn, or group.")
+    ] = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:

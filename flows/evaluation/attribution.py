@@ -16,7 +16,7 @@ from coevo.lineage.revision.retention import earlier
 from coevo.lineage.workspace import Workspace
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
-from coevo.records.intervals import Interval, chance_of_fall, paired
+from coevo.records.intervals import Interval, chance_of_fall, paired_success
 from coevo.tasks.publish.alarms import alarms, training_rate
 from coevo.utilities.errors import CoevoError
 
@@ -204,10 +204,10 @@ def _crossed(
 
 def _held_out_causes(played: list[list[Evaluation]], names: Sequence[str], panel: str, has_bank: bool) -> list[Cause]:
     outcomes = _outcomes([*played[0], *played[1]])
-    policy = paired(_halves(outcomes, 2, 3), _halves(outcomes, 0, 1))
+    policy = paired_success(_halves(outcomes, 2, 3), _halves(outcomes, 0, 1))
     found = [_cause("policy", panel, policy, f"coevo log {names[1]} --json")]
     if has_bank:
-        bank = paired(_halves(outcomes, 1, 3), _halves(outcomes, 0, 2))
+        bank = paired_success(_halves(outcomes, 1, 3), _halves(outcomes, 0, 2))
         found.append(_cause("bank", panel, bank, f"coevo bank diff {names[0]} {names[1]}"))
     return found
 
@@ -298,7 +298,7 @@ def _pairs(ours: Evaluation, theirs: Evaluation) -> list[tuple[Episode, Episode]
 
 
 def _difference(pairs: Sequence[tuple[Episode, Episode]]) -> Interval:
-    return paired([one.success for one, _ in pairs], [other.success for _, other in pairs])
+    return paired_success([one.success for one, _ in pairs], [other.success for _, other in pairs])
 
 
 def _rate(episodes: Sequence[Episode]) -> float:

@@ -45,7 +45,7 @@ class EpisodeFilter:
         kind: kind of their task.
         reason: why they failed, a ``FailureReason``.
         lesson: id of an entry that stood in a prompt, its beginning, or its text. Panels that are played with a bank of
-            their own are left out unless ``panel`` names one: ids follow the text, so that entries of theirs share some.
+            their own are left out unless ``panel`` names one: ids follow the text, and entries of theirs share some.
     """
 
     training: bool = False

@@ -37,8 +37,9 @@ def why(
 ) -> None:
     """Show the origin and the usage of an entry.
 
-    Lists its writer, the episodes that taught it, the replay verdict on its batch, its credit (replays with it, minus those without
-    it), its edit operations, its earlier wordings, and the outcomes of the episodes whose prompts held it.
+    Lists its writer, the episodes that taught it, the replay verdict on its batch, its credit (replays with it, minus
+    those without it), its edit operations, its earlier wordings, and the outcomes of the episodes whose prompts held
+    it.
 
     Example: coevo bank why homerules-coevo-rl-1 3f2a9c01b7de
     """

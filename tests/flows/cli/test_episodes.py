@@ -57,7 +57,7 @@ def test_episodes_are_chosen_by_outcome_kind_reason_and_lesson(coevo, options, c
         (("first@2", "nothing"), "No episode 'nothing'. `coevo episodes first@2` lists the ids"),
         (("first@2", "2/rollout-/"), "No episode '2/rollout-/'. `coevo episodes first@2 --training` lists the ids"),
         (("first@2", "3/rollout-2/x"), "No episode '3/rollout-2/x'. It is of revision 3: `coevo episodes first@3 3/"),
-        (("first@3", "2/evaluate-x/y/0"), "No episode '2/evaluate-x/y/0'. It is of revision 2: `coevo episodes first@2 "),
+        (("first@3", "2/evaluate-x/y/0"), "No episode '2/evaluate-x/y/0'. It is of revision 2: `coevo "),
         (("first@2", "--parquet", "/proc/x.parquet"), "/proc/x.parquet cannot be written"),
     ],
 )
@@ -117,11 +117,12 @@ def test_training_failures_are_counted_by_group(coevo):
     assert {(row["group"], row["group_episodes"], row["group_failed"]) for row in found} == {(GROUP, 4, 2)}
     lines = [line.split() for line in coevo("episodes", "first@3", "--training", "--failed").out.splitlines()]
     assert [GROUP, "heat", *TASK.instruction.split(), "4", "2"] in lines
-    assert lines[-1] == "4 training episodes of first@3, 2 failed; 2 shown".split()
+    assert lines[-1] == ["4", "training", "episodes", "of", "first@3,", "2", "failed;", "2", "shown"]
 
 
 def test_the_id_of_a_training_episode_or_a_group_is_enough(coevo, tmp_path):
-    assert coevo("episodes", "first@3", f"{GROUP}/2").out == coevo("episodes", "first@3", f"{GROUP}/2", "--training").out
+    one = ("episodes", "first@3", f"{GROUP}/2")
+    assert coevo(*one).out == coevo(*one, "--training").out != ""
     lines = coevo("episodes", "first@3", GROUP, "--parquet", tmp_path / "group.parquet").out.splitlines()
     assert (lines[0], lines[-1]) == (TASK.instruction, "4 episodes, 2 failed")
     assert len([line for line in lines if line.endswith("go safe, put counter")]) == 4

@@ -91,7 +91,10 @@ def test_the_share_that_saw_a_candidate_on_trial_is_shown_beside_its_verdict(coe
 
 @pytest.mark.parametrize(
     ("overrides", "writer"),
-    [((), "quote-contrast"), (("bank.writer={type: model-contrast, model: {type: frozen, path: a/b}}",), "model-contrast (frozen model)")],
+    [
+        ((), "quote-contrast"),
+        (["bank.writer={type: model-contrast, model: {type: frozen, path: a/b}}"], "model-contrast (frozen model)"),
+    ],
 )
 def test_the_origin_of_an_entry_names_its_writer_and_is_found_by_the_lesson(coevo, tmp_path, overrides, writer):
     small_run.build(tmp_path, overrides=overrides)
