@@ -45,6 +45,12 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
     return of_gains(fmean(gains), stdev(gains) / len(gains) ** 0.5, len(gains), max(1.0, *map(abs, gains)))
 
 
+def paired_success(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
+    """``paired`` for outcomes or success rates, between 0 and 1: the interval holds no impossible difference."""
+    found = paired(ours, theirs)
+    return Interval(found.mean, max(-1.0, found.low), min(1.0, found.high))
+
+
 def of_gains(mean: float, stderr: float, pairs: int, most: float = 1.0) -> Interval:
     """95 % interval of a mean paired gain by Student's t, with pairs - 1 degrees of freedom.
 

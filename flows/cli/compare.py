@@ -35,15 +35,14 @@ def compare(
 ) -> None:
     """Compare runs side by side, or the settings of a run with a recipe.
 
-    RUN RECIPE shows the settings of the run that differ from the recipe.
-
-    RUN RUN shows the settings that differ, the held-out success of the revisions, and its difference from the first
-    one, paired by task. RUN is the run at its last evaluated revision. RUN@N that was not evaluated is refused, or
-    evaluated with --evaluate. `over tasks`: 95 % interval of the difference over tasks; another seed may differ by
-    more.
+    RUN RECIPE shows the settings of the run that differ from the recipe. RUN RUN shows the settings that differ, the
+    held-out success of the revisions, and its difference from the first one, paired by task. RUN is the run at its last
+    evaluated revision. RUN@N that was not evaluated is refused, or evaluated with --evaluate. `over tasks`: 95 %
+    interval of the difference over tasks; another seed may differ by more.
 
     Runs are also compared at equal episodes, tokens or seconds of learning, replays included: at their dearest
-    evaluations whose costs differ by at most 5 %. `revisions`, `spent`, `success`: those of the run / of the first run.
+    evaluations whose costs differ by at most 5 %. Without such, a line names revisions that spent as much, and the
+    command that evaluates and compares them. `revisions`, `spent`, `success`: those of the run / of the first run.
 
     The last table has the cost of each part up to the compared revisions; `in equal`: the budgets that contain it.
 
@@ -57,10 +56,11 @@ def compare(
     if len(references) == 2 and _is_recipe(references[1], workspace):
         _print_recipe(references[0], references[1], workspace, as_json)
         return
-    option = workspace_option(workspace)
-    found = compared(
-        references, workspace, partial(_played, workspace, trust, not as_json) if evaluate else None, option
-    )
+    option, played = workspace_option(workspace), list[str]()
+    play = partial(_played, workspace, trust, not as_json, played) if evaluate else None
+    found = compared(references, workspace, play, option)
+    if evaluate and not played:
+        typer.echo(f"--evaluate: {', '.join(found.names)} were evaluated before, so nothing was played", err=True)
     if as_json:
         output.document(found.document())
     elif as_csv or as_latex:
@@ -90,13 +90,17 @@ def _print_recipe(run: str, recipe: str, workspace: Workspace, as_json: bool) ->
         output.line(f"{run} has the settings of {recipe}.")
 
 
-def _played(workspace: Workspace, trust: str | None, ask: bool, reference: str) -> "list[Evaluation]":
+def _played(
+    workspace: Workspace, trust: str | None, ask: bool, played: list[str], reference: str
+) -> "list[Evaluation]":
+    """Evaluate a revision, and note that it was played."""
     from coevo.flows.console.progress import shown
     from coevo.flows.console.trust_prompt import trust_revision
     from coevo.flows.evaluation.evaluate_revision import evaluate_panels
     from coevo.tasks.publish.reporter import reporting_to
 
     trust_revision(workspace, reference, trust, ask=ask)
+    played.append(reference)
     with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):
         return evaluate_panels(reference, workspace)
 
@@ -138,6 +142,8 @@ def _print_gaps(found: Comparison, option: str) -> None:
             f"Not compared at equal expense on {', '.join(found.apart())}: the run that spent more was not evaluated "
             "within 5 % of what the other one had spent at any of its evaluations."
         )
+        for one, other in found.equal_revisions():
+            output.line(f"Revisions that spent as much: coevo compare {one} {other} --evaluate{option}")
     for kind in found.uncounted():
         output.line(f"Not compared at equal {kind}: a run has no count of it.")
     for side in found.sides:

@@ -11,12 +11,20 @@ from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_a
 from coevo.flows.history import history
 from coevo.flows.history.revision_reference import reading
 from coevo.flows.history.run_summaries import RunSummary, run_row, run_summaries, run_summary
-from coevo.flows.history.success import best_revision, held_out_success, last_fall, training_success
+from coevo.flows.history.success import (
+    best_before_last,
+    best_revision,
+    evaluations,
+    held_out_success,
+    last_fall,
+    same_tasks,
+    training_success,
+)
 from coevo.lineage.lock import holder
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import does_loop, read_record
 from coevo.records.intervals import Interval
-from coevo.tasks.cost import is_by_hand
+from coevo.tasks.cost import is_by_hand, time_by_part, time_line
 from coevo.utilities.errors import CoevoError
 
 SHOWN = ("run", "recipe", "status", "stage", "iteration", "success")
@@ -60,11 +68,12 @@ def log(
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Show the history of a run, one row per revision. `--json` has all metrics of each.
+    """Show the history of a run, one row per revision. `--json` has all metrics of each, and its time by part.
 
     `success`: of the training episodes, `held out`: on the first held-out panel, each with half of its 95 % interval
     over tasks. `hits`: lessons found per training task; training success follows it where lessons
-    decide. `s`: seconds. Below the table: the best revision, and the last one before success fell beyond noise.
+    decide. `s`: seconds. Below the table: the best revision, the best one before the last, the last one before success
+    fell beyond noise, or that it never did, and the time by part.
 
     Example: coevo log homerules-coevo-rl-1
     """
@@ -85,6 +94,7 @@ def log(
     output.table(list(map(_log_cells, rows)), LOG_COLUMNS)
     for text in _judgements(opened.history, opened.paths.name):
         output.line(text)
+    output.line(f"Time: {time_line(opened.history)}")
     if process is not None:
         does = "is running:" if does_loop(read_record(opened.paths), process) else "is in use by"
         output.line(f"{opened.paths.name} {does} process {process}")
@@ -123,6 +133,7 @@ def _log_row(manifest: Manifest, commit: str, size: int | None, is_kept: bool) -
         "held_out_interval": _ends(held_out_success(manifest)),
         "bank": size,
         "seconds": manifest.rates.get("cost/seconds/wall"),
+        "seconds_by_part": time_by_part([manifest]),
         "what": history.happened(manifest),
         "restored_from": manifest.restored_from,
         "kept": is_kept,
@@ -161,6 +172,11 @@ def _judgements(history: Sequence[Manifest], run: str) -> Iterator[str]:
     best, fall = best_revision(history), last_fall(history)
     if best is not None:
         yield f"Best held-out success: {run}@{best.revision}, {_brief(held_out_success(best))}"
+    second = best_before_last(history)
+    if second is not None and best is evaluations(history)[-1]:
+        yield f"Best before the last one: {run}@{second.revision}, {_brief(held_out_success(second))}"
+    if fall is None and same_tasks(history):
+        yield "Success never fell beyond noise from one evaluation to the next"
     if fall is not None:
         before, after = (_brief(held_out_success(each)) for each in (fall.before, fall.after))
         yield (

@@ -16,7 +16,7 @@ from coevo.lineage.revision.retention import earlier
 from coevo.lineage.workspace import Workspace
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
-from coevo.records.intervals import Interval, chance_of_fall, paired
+from coevo.records.intervals import Interval, chance_of_fall, paired_success
 from coevo.tasks.publish.alarms import alarms, training_rate
 from coevo.utilities.errors import CoevoError
 
@@ -101,7 +101,7 @@ def entry_effect(reference: str, entry: str, request: EvaluationRequest, workspa
 
     Args:
         reference: ``RUN``, ``RUN@N`` or ``RUN@TAG``.
-        entry: id of an active entry, or its beginning.
+        entry: id of an active entry, its beginning, or its lesson.
         request: panel and number of tasks.
         workspace: the workspace.
 
@@ -184,7 +184,7 @@ def _ends(opened: Reading, since: int | None) -> tuple[Manifest, Manifest]:
 
 def _active(opened: Reading, entry: str) -> Entry:
     active = {each.id: each for each in opened.bank().active()}
-    found = active.get(find_entry(entry, [*active, *(each.id for each in opened.bank().entries())]))
+    found = active.get(find_entry(entry, {each.id: each.strategy for each in opened.bank().entries()}))
     if found is None:
         raise CoevoError(f"the bank of {opened.name} does not hold {entry} any more: test it at an earlier revision")
     return found
@@ -204,10 +204,10 @@ def _crossed(
 
 def _held_out_causes(played: list[list[Evaluation]], names: Sequence[str], panel: str, has_bank: bool) -> list[Cause]:
     outcomes = _outcomes([*played[0], *played[1]])
-    policy = paired(_halves(outcomes, 2, 3), _halves(outcomes, 0, 1))
+    policy = paired_success(_halves(outcomes, 2, 3), _halves(outcomes, 0, 1))
     found = [_cause("policy", panel, policy, f"coevo log {names[1]} --json")]
     if has_bank:
-        bank = paired(_halves(outcomes, 1, 3), _halves(outcomes, 0, 2))
+        bank = paired_success(_halves(outcomes, 1, 3), _halves(outcomes, 0, 2))
         found.append(_cause("bank", panel, bank, f"coevo bank diff {names[0]} {names[1]}"))
     return found
 
@@ -298,7 +298,7 @@ def _pairs(ours: Evaluation, theirs: Evaluation) -> list[tuple[Episode, Episode]
 
 
 def _difference(pairs: Sequence[tuple[Episode, Episode]]) -> Interval:
-    return paired([one.success for one, _ in pairs], [other.success for _, other in pairs])
+    return paired_success([one.success for one, _ in pairs], [other.success for _, other in pairs])
 
 
 def _rate(episodes: Sequence[Episode]) -> float:

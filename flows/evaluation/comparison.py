@@ -9,7 +9,7 @@ from coevo.flows.evaluation.comparison_side import Evaluated, Side, side
 from coevo.flows.history.revision_reference import Reference, reading
 from coevo.lineage.revision.code_version import differing, flat
 from coevo.lineage.workspace import Workspace
-from coevo.records.intervals import Interval, paired
+from coevo.records.intervals import Interval, paired_success
 from coevo.tasks.cost import KINDS
 from coevo.utilities.errors import CoevoError
 
@@ -110,6 +110,16 @@ class Comparison:
             return []
         equal = {each.panel for each in self.differences if each.equal != END}
         return [panel for panel in dict.fromkeys(each.panel for each in self.differences) if panel not in equal]
+
+    def equal_revisions(self) -> list[tuple[str, str]]:
+        """For each side without evaluations at similar cost, two revisions that cost the same, the first side's first.
+
+        One of them is that which stands for its side, the other was not evaluated. Sides without any are left out.
+        """
+        first, *others = self.sides
+        alike = {each.run for each in self.differences if each.equal != END}
+        found = (_of_equal_cost(first, each) for each in others if each.run != first.run and each.name not in alike)
+        return [pair for pair in found if pair is not None]
 
     def document(self) -> dict[str, Any]:
         """Return the comparison as JSON values."""
@@ -235,13 +245,34 @@ def _at_equal(kind: str, panel: str, one: Side, first: Side) -> Iterator[Differe
         ((min(ours, theirs), -abs(ours - theirs), here.revision, there.revision), max(ours, theirs), here, there)
         for here in one.on(panel)
         for there in first.on(panel)
-        if (ours := here.spent.of(kind)) and (theirs := there.spent.of(kind))
-        if abs(ours - theirs) <= NEAR * max(ours, theirs)
+        if (ours := here.spent.of(kind)) and (theirs := there.spent.of(kind)) and _is_near(ours, theirs)
         if (one.run, here.revision) != (first.run, there.revision)
     ]
     if pairs:
         _, budget, here, there = max(pairs, key=lambda pair: pair[0])
         yield _difference(kind, budget, (one, here), (first, there))
+
+
+def _is_near(one: float, other: float) -> bool:
+    return abs(one - other) <= NEAR * max(one, other)
+
+
+def _of_equal_cost(first: Side, other: Side) -> tuple[str, str] | None:
+    """Names of two revisions, one of which stands for its side, of equal cost of the first kind that has such.
+
+    As in ``_at_equal``, the dearest two, and the nearest of these.
+    """
+    for kind in KINDS:
+        found = []
+        for stands, dear in ((first, other), (other, first)):
+            spent = stands.end[0].spent.of(kind) if stands.end else None
+            for number, each in dear.costs.items():
+                if spent and (cost := each.of(kind)) and _is_near(cost, spent):
+                    pair = (f"{dear.run}@{number}", stands.name)
+                    found.append((spent, -abs(cost - spent), pair if dear is first else pair[::-1]))
+        if found:
+            return max(found)[2]
+    return None
 
 
 def _difference(
@@ -279,7 +310,7 @@ def _paired(here: Evaluated, there: Evaluated) -> tuple[Interval | None, int | N
     both = [(float(one), float(other)) for one, other in zip(mine, theirs, strict=True) if "-" not in (one, other)]
     if len(both) < 2:
         return None, None
-    return paired([one for one, _ in both], [other for _, other in both]), len(both)
+    return paired_success([one for one, _ in both], [other for _, other in both]), len(both)
 
 
 def curves(sides: Sequence[Side]) -> "DataFrame":

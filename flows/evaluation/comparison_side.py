@@ -1,6 +1,6 @@
 """A run as one side of a comparison: its settings, and its evaluations with their cost."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -53,6 +53,7 @@ class Side:
         end: evaluations of N; empty if it was not evaluated.
         spent: cost of learning up to and including the last revision read; ``parts`` is the expense by part.
         read: ``RUN@N`` of the last revision read, which may be later than ``name``.
+        costs: cost of learning up to and including each kept revision that led to the last one read, by revision.
         is_changed: a command (``bank import``, ``bank retire``, ``approve``) changed the bank between the two.
     """
 
@@ -64,6 +65,7 @@ class Side:
     spent: Spent = field(default_factory=Spent)
     parts: tuple[Expense, ...] = ()
     read: str = ""
+    costs: Mapping[int, Spent] = field(default_factory=dict)
     is_changed: bool = False
 
     def on(self, panel: str) -> list[Evaluated]:
@@ -87,6 +89,7 @@ def side(opened: Reading, named: bool) -> Side:
     spent, parts = spending(opened.history), expenses(opened.history)
     led = history.trail(opened.history)
     found = tuple(each for manifest in led for each in evaluations(manifest, spent, parts))
+    kept = set(opened.lineage.history.retained())
     stands = (None if named else history.evaluated(opened.history)) or opened.manifest
     return Side(
         run=opened.paths.name,
@@ -97,6 +100,7 @@ def side(opened: Reading, named: bool) -> Side:
         spent=spent[-1],
         parts=parts[-1],
         read=opened.name,
+        costs={each.revision: spent[each.revision] for each in led if each.revision in kept},
         is_changed=any(is_by_hand(each) for each in led if each.revision > stands.revision),
     )
 

@@ -21,7 +21,7 @@ from coevo.lineage.atomic_files import locked_alone, write_atomically
 from coevo.lineage.revision.code_version import flat
 from coevo.records.answer_faults import Fault
 from coevo.records.episode import Episode, Turn
-from coevo.records.intervals import of_share, paired
+from coevo.records.intervals import of_share, paired_success
 from coevo.utilities.errors import CoevoError
 
 MAX_SHOWN_CHARS = 60
@@ -300,7 +300,7 @@ def figures_of(
     for other in others:
         both = [task for task in tasks if task in rates[first] and task in rates[other]]
         if len(both) > 1:
-            gain = paired([rates[first][task] for task in both], [rates[other][task] for task in both])
+            gain = paired_success([rates[first][task] for task in both], [rates[other][task] for task in both])
             row = {"bank": first, "against": other, "tasks": len(both), "difference": gain.mean}
             differences.append(row | {"low": gain.low, "high": gain.high})
     return {"figures": found, "differences": differences}

@@ -5,7 +5,7 @@ its tables, episodes from the cache. Therefore they work while the run continues
 """
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +18,7 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import ranges
 from coevo.lineage.run_history import Dropped
 from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.records.entry import wording
 from coevo.utilities.errors import CoevoError, unknown
 
 if TYPE_CHECKING:
@@ -204,25 +205,33 @@ def _nothing_yet(paths: RunPaths) -> str:
     return f"run {paths.name!r} has no revision yet: wait for its first one, {'or ' if process is None else ''}{remedy}"
 
 
-def find_entry(text: str, ids: Iterable[str]) -> str:
-    """The one id that is ``text``, or begins with it if that has ``SHORTEST`` characters.
+def find_entry(text: str, lessons: Mapping[str, str]) -> str:
+    """The one id that is ``text``, begins with it if that has ``SHORTEST`` characters, or whose lesson it is.
+
+    Args:
+        text: as a user wrote it.
+        lessons: text of each lesson, by the id of its entry.
 
     Raises:
         CoevoError: none does, several do, or ``text`` is too short to stand for an id.
     """
-    known = sorted(set(ids))
-    if text in known:
+    known = sorted(lessons)
+    if text in lessons:
         return text
-    found = [each for each in known if text and each.startswith(text)]
-    if len(found) == 1 and len(text) >= SHORTEST:
+    worded = [each for each in known if text and wording(lessons[each]) == wording(text)]
+    if len(worded) > 1:
+        raise CoevoError(f"{text!r} is the lesson of {', '.join(worded[:3])}: write the id of one of them")
+    found = worded or [each for each in known if text and each.startswith(text)]
+    if worded or (len(found) == 1 and len(text) >= SHORTEST):
         return found[0]
     if found:
         named = ", ".join(found[:3]) + (", …" if len(found) > 3 else "")
         raise CoevoError(f"{text!r} is no id of an entry, only the beginning of {named}: write more of it")
-    raise CoevoError(unknown("entry", text, known, "`coevo bank show` lists the ids"))
+    hint = "`coevo bank show` lists the ids, `coevo bank search` finds lessons by their words"
+    raise CoevoError(unknown("entry", text, known, hint))
 
 
-def ids_of(bank: "BankView") -> set[str]:
-    """Ids of all entries that a bank holds, retired ones included, or has ever judged."""
-    judged = (candidate.id for batch in bank.judged() for candidate in batch.candidates)
-    return {entry.id for entry in bank.entries()}.union(judged)
+def lessons_of(bank: "BankView") -> dict[str, str]:
+    """Lessons by the ids of all entries that a bank holds, retired ones included, or has ever judged."""
+    judged = {candidate.id: candidate.strategy for batch in bank.judged() for candidate in batch.candidates}
+    return judged | {entry.id: entry.strategy for entry in bank.entries()}

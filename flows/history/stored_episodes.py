@@ -1,6 +1,7 @@
 """Episodes of a revision: those of its held-out panels or of its training, as rows, chosen by outcome and lesson."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coevo.flows.history.history import trail
-from coevo.flows.history.revision_reference import Reading, find_entry
+from coevo.flows.history.revision_reference import Reading, find_entry, lessons_of
 from coevo.lineage.atomic_files import make_private
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.records.failure_reasons import FailureReason, LessonUse, failure_reason
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "id", "panel", "kind", "scope", "instruction", "success", "reward", "reason", "lessons", "turns", "tokens", "read",
+    "actions", "group", "group_episodes", "group_failed",
 )  # fmt: skip
 REASONS = [str(reason) for reason in FailureReason]
 TRAINING = "training"
@@ -47,7 +49,8 @@ class EpisodeFilter:
         panel: held-out panel.
         kind: kind of their task.
         reason: why they failed, a ``FailureReason``.
-        lesson: id of an entry that stood in a prompt, or its beginning.
+        lesson: id of an entry that stood in a prompt, its beginning, or its text. Panels that are played with a bank of
+            their own are left out unless ``panel`` names one: ids follow the text, and entries of theirs share some.
     """
 
     training: bool = False
@@ -58,24 +61,74 @@ class EpisodeFilter:
     lesson: str | None = None
 
 
-def episode_rows(opened: Reading, wanted: EpisodeFilter) -> list[dict[str, Any]]:
-    """Rows of ``COLUMNS`` for the chosen episodes, in the order of their panels and tasks.
+@dataclass(frozen=True)
+class FoundEpisodes:
+    """Chosen episodes of a revision, as rows of ``COLUMNS``, beside those that they were chosen from.
 
-    ``read`` has the ids of the entries in their prompts, ``lessons`` the part that lessons have in a failure.
+    Attributes:
+        rows: those that fit all conditions, in the order of their panels and tasks.
+        among: those that fit panel, kind and lesson, whatever became of them.
+        lesson: id and text of the lesson that was asked for.
+        own_banks: panels with a bank of their own, each with the number of its episodes that read the id, left out.
+    """
+
+    rows: list[dict[str, Any]]
+    among: list[dict[str, Any]]
+    lesson: tuple[str, str] | None
+    own_banks: Mapping[str, int]
+
+
+def episode_rows(opened: Reading, wanted: EpisodeFilter) -> list[dict[str, Any]]:
+    """Rows of ``COLUMNS`` for the episodes that ``find_episodes`` chooses."""
+    return find_episodes(opened, wanted).rows
+
+
+def find_episodes(opened: Reading, wanted: EpisodeFilter) -> FoundEpisodes:
+    """Choose episodes of a revision.
+
+    ``read`` has the ids of the entries in their prompts, ``lessons`` the part that lessons have in a failure. ``group``
+    names the attempts at one task, of which so many were played and failed.
 
     Raises:
-        CoevoError: the revision keeps no such episodes, or no episode of it has the panel, kind or reason.
+        CoevoError: the revision keeps no such episodes, no episode of it has the panel, kind or reason, or neither its
+            bank nor a prompt of them has the lesson.
     """
-    rows = [_row(*each) for each in stored_episodes(opened, wanted.training)]
-    for field in ("panel", "kind"):
-        rows = _chosen(rows, field, getattr(wanted, field), opened.name)
     if wanted.reason is not None and wanted.reason not in REASONS:
         raise CoevoError(unknown("reason", wanted.reason, REASONS, f"Choose of {', '.join(REASONS)}"))
-    if wanted.lesson is not None:
-        lesson = find_entry(wanted.lesson, {entry for row in rows for entry in row["read"]})
-        rows = [row for row in rows if lesson in row["read"]]
-    rows = [row for row in rows if wanted.reason in (None, row["reason"])]
-    return [row for row in rows if row["reason"]] if wanted.failed else rows
+    rows = _grouped([_row(*each) for each in stored_episodes(opened, wanted.training)])
+    lesson, held = (None, {}) if wanted.lesson is None else _lesson(opened, wanted.lesson, rows)
+    others = set() if wanted.panel or lesson not in held else _with_own_bank(rows, held)
+    for field in ("panel", "kind"):
+        rows = _chosen(rows, field, getattr(wanted, field), opened.name)
+    rows = [row for row in rows if lesson is None or lesson in row["read"]]
+    left_out = Counter(row["panel"] for row in rows if row["panel"] in others)
+    among = [row for row in rows if row["panel"] not in others]
+    rows = [row for row in among if wanted.reason in (None, row["reason"])]
+    rows = [row for row in rows if row["reason"]] if wanted.failed else rows
+    return FoundEpisodes(rows, among, None if lesson is None else (lesson, held.get(lesson, "")), left_out)
+
+
+def _lesson(opened: Reading, text: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, dict[str, str]]:
+    """Id of a lesson that is in the run's bank or was read, and all lessons of the bank."""
+    held = {} if opened.config.bank is None else lessons_of(opened.bank())
+    return find_entry(text, {entry: "" for row in rows for entry in row["read"]} | held), held
+
+
+def _with_own_bank(rows: Sequence[Mapping[str, Any]], held: Mapping[str, str]) -> set[str]:
+    """Held-out panels whose prompts had entries that the run's bank never held."""
+    return {row["panel"] for row in rows if row["panel"] != TRAINING and not held.keys() >= set(row["read"])}
+
+
+def _grouped(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows with the number of attempts in their group, and of failures among them."""
+    played = Counter(row["group"] for row in rows)
+    failed = Counter(row["group"] for row in rows if row["reason"])
+    return [row | {"group_episodes": played[row["group"]], "group_failed": failed[row["group"]]} for row in rows]
+
+
+def is_training(episode: str) -> bool:
+    """Return True for the id of a training episode, or of a group of them."""
+    return "".join(episode.split("/")[1:2]).startswith("rollout-")
 
 
 def stored_episodes(
@@ -297,13 +350,22 @@ def reasons_of(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{"reason": reason, "lessons": use, "episodes": pairs.count((reason, use))} for reason, use in counted]
 
 
-def kinds_of(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Episodes among the rows, and those that failed, by panel and kind of task."""
-    keys = sorted({(row["panel"], row["kind"]) for row in rows})
-    reasons = {key: [row["reason"] for row in rows if (row["panel"], row["kind"]) == key] for key in keys}
+def groups_of(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Groups of attempts at one task that the rows belong to and that failed at times, worst first."""
+    groups = {row["group"]: row for row in rows if row["group_failed"] and row["group_episodes"] > 1}
+    worst = sorted(groups.values(), key=lambda row: (-row["group_failed"] / row["group_episodes"], row["group"]))
+    names = {"group": "group", "kind": "kind", "instruction": "instruction"}
+    names |= {"episodes": "group_episodes", "failed": "group_failed"}
+    return [{name: row[column] for name, column in names.items()} for row in worst]
+
+
+def kinds_of(among: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Episodes by panel and kind of task, and the failures among the chosen rows."""
+    played = Counter((row["panel"], row["kind"]) for row in among)
+    failed = Counter((row["panel"], row["kind"]) for row in rows if row["reason"])
     return [
-        {"panel": panel, "kind": kind, "episodes": len(found), "failed": len([each for each in found if each])}
-        for (panel, kind), found in reasons.items()
+        {"panel": panel, "kind": kind, "episodes": played[panel, kind], "failed": failed[panel, kind]}
+        for panel, kind in sorted(played)
     ]
 
 
@@ -360,8 +422,10 @@ def _row(episode: "Episode", panel: str, reason: str, lessons: str) -> dict[str,
         len(turns),
         sum(len(turn.prompt_ids) + len(turn.completion.token_ids) for turn in turns),
         list(dict.fromkeys(entry for turn in turns for entry in turn.retrieved)),
+        [turn.action for turn in turns],
+        episode.id.rpartition("/")[0],
     )
-    return dict(zip(COLUMNS, cells, strict=True))
+    return dict(zip(COLUMNS, cells, strict=False))  # the last columns count over the group
 
 
 def _chosen(rows: list[dict[str, Any]], field: str, value: str | None, name: str) -> list[dict[str, Any]]:

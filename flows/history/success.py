@@ -44,14 +44,27 @@ def held_out_success(manifest: Manifest) -> Interval | None:
 
 def best_revision(history: Sequence[Manifest]) -> Manifest | None:
     """Revision of the trail with the highest held-out success, the earliest of equal ones; None without any."""
-    evaluated = [each for each in trail(history) if held_out_success(each) is not None]
-    return max(evaluated, key=_success, default=None)
+    return max(evaluations(history), key=_success, default=None)
+
+
+def best_before_last(history: Sequence[Manifest]) -> Manifest | None:
+    """Best revision of the trail but for the last evaluated one; None without any."""
+    return max(evaluations(history)[:-1], key=_success, default=None)
+
+
+def evaluations(history: Sequence[Manifest]) -> list[Manifest]:
+    """Revisions of the trail that were evaluated, oldest first."""
+    return [each for each in trail(history) if held_out_success(each) is not None]
+
+
+def same_tasks(history: Sequence[Manifest]) -> list[tuple[Manifest, Manifest]]:
+    """Evaluated revisions of the trail, each with the next one if that played the same tasks."""
+    return [(old, new) for old, new in pairwise(evaluations(history)) if _tasks(old) == _tasks(new)]
 
 
 def last_fall(history: Sequence[Manifest]) -> Fall | None:
     """The last fall of the trail between two evaluations of the same tasks, by the sign test over all of them."""
-    evaluated = [each for each in trail(history) if held_out_success(each) is not None]
-    steps = [(old, new) for old, new in pairwise(evaluated) if _tasks(old) == _tasks(new)]
+    steps = same_tasks(history)
     falls = [Fall(old, new) for old, new in steps if _chance(old, new) * len(steps) < CERTAIN]
     return falls[-1] if falls else None
 

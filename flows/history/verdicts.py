@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from coevo.lineage.revision.manifest import Manifest
+from coevo.records.entry import Verdict
 
 if TYPE_CHECKING:
     from coevo.memory.bank.change import Judged, Ruling
@@ -18,6 +19,7 @@ def verdict_row(judged: "Judged", history: Sequence[Manifest] | Mapping[int, Man
 
     ``confidence`` is the setting of the revision's configuration, ``bound`` the lower bound over all measurements of
     the lesson, which had to exceed ``delta`` (None if too many pairs were lost). Both are None without a confidence.
+    ``reason`` says why the batch was rejected; None if it was admitted.
     ``seen_share`` is the share of the episodes with the candidate that saw it; None unless it was on trial.
 
     Args:
@@ -26,7 +28,8 @@ def verdict_row(judged: "Judged", history: Sequence[Manifest] | Mapping[int, Man
     """
     verdict = judged.verdict
     low, high = verdict.interval
-    count = len(judged.candidates)
+    count, manifest = len(judged.candidates), history[verdict.revision]
+    bounded = _bounded(judged, manifest.state["config"])
     return {
         "revision": verdict.revision,
         "candidates": count,
@@ -41,8 +44,21 @@ def verdict_row(judged: "Judged", history: Sequence[Manifest] | Mapping[int, Man
         "pairs": verdict.pairs,
         "delta": verdict.delta,
         "seen_share": verdict.seen_share,
-        **_bounded(judged, history[verdict.revision].state["config"]),
+        **bounded,
+        "reason": None if verdict.admitted else _reason(verdict, bounded["confidence"], "approval" in manifest.state),
     }
+
+
+def _reason(verdict: Verdict, confidence: float | None, was_asked: bool) -> str:
+    """Reason of a rejection: what did not exceed the threshold, or what else stood against it."""
+    if verdict.seen_share == 0:
+        return "no prompt held it"
+    measure, value = ("difference", verdict.difference) if confidence is None else ("lower bound", verdict.bound)
+    if not verdict.pairs or value is None:
+        return "too many pairs were lost"
+    if value > verdict.delta:
+        return "a person rejected it" if was_asked else "too many pairs were lost"
+    return f"{measure} {value:.3f} is not above {verdict.delta:g}"
 
 
 def _bounded(judged: "Judged", config: dict[str, Any]) -> dict[str, float | None]:

@@ -47,7 +47,7 @@ def retire(run: str, entry: str, reason: str, by: str, workspace: Workspace) -> 
     """
     paths = workspace.existing(run)
     with reading(run, workspace) as opened:
-        entry = find_entry(entry, (each.id for each in opened.bank().entries()))
+        entry = find_entry(entry, {each.id: each.strategy for each in opened.bank().entries()})
     with changing(paths, workspace) as (bank, lineage):
         return retire_entry(entry, reason, by, paths, bank, lineage)
 

@@ -19,6 +19,7 @@ from coevo.records.intervals import (
     of_mean,
     of_share,
     paired,
+    paired_success,
     student,
 )
 
@@ -28,6 +29,14 @@ def test_the_interval_of_paired_outcomes():
     found = paired([1, 1, 1, 0], [0, 0, 1, 0])
     assert (found.mean, found.low, found.high) == pytest.approx((0.5, -0.418693, 1.418693), abs=1e-6)
     assert str(found) == "+0.500 [-0.419, +1.419]"
+
+
+@pytest.mark.parametrize("gains", [(1, 1, 0), (-1, -1, 0), (1, 1, 1, 0), (0.5, 1.0), (1, 1), (0, 0), (1, -1)])
+def test_the_interval_of_a_difference_in_success_holds_no_impossible_one(gains):
+    ours, theirs = [max(gain, 0) for gain in gains], [max(-gain, 0) for gain in gains]
+    found, whole = paired_success(ours, theirs), paired(ours, theirs)
+    assert (found.low, found.high) == (max(-1, whole.low), min(1, whole.high))
+    assert -1 <= found.low <= found.mean == whole.mean <= found.high <= 1
 
 
 def test_paired_outcomes_have_the_interval_of_students_t_and_equal_ones_are_never_certain():

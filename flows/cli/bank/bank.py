@@ -42,6 +42,7 @@ RevisionArgument = Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, o
 LOG_COLUMNS = (
     "revision", "candidates", "admitted", "rejected", "bank", "difference", "low", "high", "significant", "pairs",
 )  # fmt: skip
+REJECTED_COLUMNS = ("revision", "candidates", "difference", "low", "high", "pairs", "reason")
 ENTRY_COLUMNS = ("id", "scope", "strategy", "condition", "example", "created", "retrievals", "successes")
 HIT_COLUMNS = ("score", "id", "scope", "strategy", "condition", "example")
 DIFF_COLUMNS = ("change", "id", "scope", "strategy", "was")
@@ -60,10 +61,10 @@ def log(
 
     With admission by replay, one row per batch of candidates. `difference`: mean reward with the batch in the bank,
     minus mean reward without it. `low`, `high`: its 95 % interval. `significant`: the interval does not hold the
-    threshold; where it does, the verdict could have been the opposite. `bound`, with bank.admission.confidence: lower
-    bound of the gain by all replays of the lesson so far, which had to exceed the threshold; empty if too many pairs
-    were lost. `seen share`, with admission within groups: share of the episodes with the candidate in the bank that saw
-    it in a prompt; every group counts, whoever saw it.
+    threshold; it decides nothing. `bound`, with bank.admission.confidence: lower bound of the gain by all replays of
+    the lesson so far, which had to exceed the threshold; empty if too many pairs were lost. `seen share`, with
+    admission within groups: share of the episodes with the candidate in the bank that saw it in a prompt; every group
+    counts, whoever saw it. `reason`, with --rejected: what did not suffice.
 
     With edit operations, one row per operation: applied, or rejected with the reason. `removed`: taken out by score or
     capacity. `retired`: taken out by a person, with the reason; see `coevo bank retire`.
@@ -88,7 +89,7 @@ def log(
         return
     if rows or not rulings:
         named = [row | {"lesson": _named([each["strategy"] for each in row["entries"]])} for row in rows]
-        columns = (*verdict_columns(LOG_COLUMNS, rows), "lesson")
+        columns = (*(REJECTED_COLUMNS if rejected else verdict_columns(LOG_COLUMNS, rows)), "lesson")
         _print(named, columns, False, f"No candidates of this kind were judged up to {opened.name}.")
     output.table([ruling_cells(row) for row in rulings], RULING_COLUMNS)
 
@@ -97,7 +98,7 @@ def log(
 def show(
     run: RevisionArgument,
     entries: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID ...]", help="Ids of entries, or prefixes; by default all.")
+        list[str] | None, typer.Argument(metavar="[ENTRY ...]", help="Ids, their beginnings, or lessons; default: all.")
     ] = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -115,7 +116,7 @@ def show(
     with reading(run, workspace_at(workspace)) as opened:
         rows, counts = _entry_rows(opened)
     if entries:
-        chosen = {find_entry(entry, (row["id"] for row in rows)) for entry in entries}
+        chosen = {find_entry(entry, {row["id"]: row["strategy"] for row in rows}) for entry in entries}
         rows = [row for row in rows if row["id"] in chosen]
     _print(rows, with_credit(ENTRY_COLUMNS, rows), as_json, f"The bank of {opened.name} is empty.")
     if counts is not None and not as_json:

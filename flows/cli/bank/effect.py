@@ -8,12 +8,13 @@ import typer
 from coevo.flows.cli.explain import PanelOptions
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, with_option_groups, workspace_at
+from coevo.utilities.errors import counted
 
 
 @with_option_groups
 def test(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions.")],
-    entry: Annotated[str, typer.Argument(metavar="ID", help="Id of an entry, or its beginning.")],
+    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="Id of an entry, its beginning, or its lesson.")],
     played: PanelOptions,
     trust: TrustOption = None,
     as_json: JsonOption = False,
@@ -41,5 +42,7 @@ def test(
     output.line(f"{found.reference}, {found.panel}: {found.entry.strategy}")
     output.line(f"success {found.success:.3f} with it, {found.without:.3f} without it, over {found.tasks} tasks")
     output.line(f"difference {found.difference}")
-    among = "too few for an interval" if found.among_readers is None else str(found.among_readers)
-    output.line(f"among the {found.readers} readers: {among}")
+    among = "nothing to compare" if found.among_readers is None else str(found.among_readers)
+    if found.readers == 1:  # the difference over all tasks is its own, since the others are equal
+        among = f"{found.difference.mean * found.tasks:+.0f}, too few for an interval"
+    output.line(f"among {counted(found.readers, 'reader')}: {among}")

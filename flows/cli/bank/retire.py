@@ -11,7 +11,7 @@ from coevo.flows.console.options import JsonOption, WorkspaceOption, resuming, w
 
 def retire(
     run: Annotated[str, typer.Argument(help="Name of the run.")],
-    entry: Annotated[str, typer.Argument(help="Id of the entry, see `coevo bank show`.")],
+    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="Id of an entry, its beginning, or its lesson.")],
     reason: Annotated[str, typer.Option(help="Reason in one line; stored with the entry.")],
     by: Annotated[str | None, typer.Option("--by", help="Name of the person; by default the login name.")] = None,
     as_json: JsonOption = False,

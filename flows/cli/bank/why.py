@@ -9,7 +9,7 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
-from coevo.flows.history.revision_reference import Reading, find_entry, ids_of, reading
+from coevo.flows.history.revision_reference import Reading, find_entry, lessons_of, reading
 from coevo.flows.history.verdicts import (
     CREDIT_COLUMNS,
     RULING_COLUMNS,
@@ -31,21 +31,22 @@ VERDICT_COLUMNS = ("revision", "candidates", "admitted", "difference", "low", "h
 
 def why(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions.")],
-    entry: Annotated[str, typer.Argument(help="Id of the entry, see `coevo bank show` and `coevo bank log --json`.")],
+    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="Id of an entry, its beginning, or its lesson.")],
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show the origin and the usage of an entry.
 
-    Lists the episodes that taught it, the replay verdict on its batch, its credit (replays with it, minus those without
-    it), its edit operations, its earlier wordings, and the outcomes of the episodes whose prompts held it.
+    Lists its writer, the episodes that taught it, the replay verdict on its batch, its credit (replays with it, minus
+    those without it), its edit operations, its earlier wordings, and the outcomes of the episodes whose prompts held
+    it.
 
     Example: coevo bank why homerules-coevo-rl-1 3f2a9c01b7de
     """
     from coevo.memory.bank.bank import why as trace
 
     with reading(run, workspace_at(workspace)) as opened:
-        entry = find_entry(entry, ids_of(opened.bank()))
+        entry = find_entry(entry, lessons_of(opened.bank()))
         rows = list(opened.episodes())
         found = trace(opened.bank(), entry, rows)
         story = _story(found, rows, opened) | {"episodes_gone": opened.episodes_gone()}
@@ -60,6 +61,7 @@ def _story(found: "Provenance", rows: Iterable[WhyRow], opened: Reading) -> dict
     return {
         "entry": asdict(found.entry),
         "admitted": found.admitted,
+        "writer": _writer(found.entry, opened),
         "taught_by": [_taught(name, sources.get(name)) for name in found.entry.sources],
         "verdicts": [verdict_row(judged, opened.history) for judged in found.judged],
         "credits": [credit_row(each) for each in found.left_out],
@@ -67,6 +69,15 @@ def _story(found: "Provenance", rows: Iterable[WhyRow], opened: Reading) -> dict
         "edits": _edits(opened, found),
         "retrievals": [asdict(retrieval) for retrieval in found.retrievals],
     }
+
+
+def _writer(entry: Entry, opened: Reading) -> str | None:
+    """Type of the writer, and of its model, in the revision that the entry comes from; None if it was imported."""
+    made = opened.history[min(entry.created, opened.manifest.revision)]
+    if "bank/imported" in made.metrics:
+        return None
+    writer = made.state["config"]["bank"]["writer"]
+    return f"{writer['type']} ({writer['model']['type']} model)" if "model" in writer else str(writer["type"])
 
 
 def _taught(name: str, row: WhyRow | None) -> dict[str, Any]:
@@ -100,6 +111,7 @@ def _print(found: "Provenance", story: dict[str, Any]) -> None:
     parts = {"when": entry.condition, "for example": entry.example, "scope": entry.scope, "keywords": entry.keywords}
     output.line("; ".join(f"{name} {text}" for name, text in parts.items() if text))
     output.line(f"entered in revision {entry.created}" if found.admitted else "never entered the bank")
+    output.line(f"written by {story['writer']}" if story["writer"] else "imported with `coevo bank import`")
     if not entry.active:
         output.line(f"retired in revision {entry.retired}")
     for edit in story["edits"]:

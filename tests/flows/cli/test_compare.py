@@ -31,7 +31,7 @@ def test_comparison_names_what_differs_and_pairs_the_tasks(coevo):
     # 1111 against 1010: gains 0, -1, 0, -1, whose standard deviation is sqrt(1/3).
     half = 3.1824463 * math.sqrt(1 / 3) / 2  # t with 3 degrees
     assert (difference["run"], difference["against"], difference["tasks"]) == ("other@3", "first@3", 4)
-    assert [difference[key] for key in ("difference", "low", "high")] == pytest.approx([-0.5, -0.5 - half, -0.5 + half])
+    assert [difference[key] for key in ("difference", "low", "high")] == pytest.approx([-0.5, -1, -0.5 + half])
 
 
 UNEVALUATED = (
@@ -145,6 +145,23 @@ def test_panels_that_are_nowhere_near_equal_expense_are_named(capsys):
     assert "Not compared at equal expense on late: the run that spent more was not evaluated" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("references", [("first", "apart"), ("apart", "first")])
+def test_revisions_that_cost_as_much_are_named_with_the_command_that_compares_them(coevo, tmp_path, references):
+    """``first`` had 8 episodes behind it when it was last evaluated, ``apart`` 12."""
+    small_run.build(tmp_path, outcomes=("0000", "1100", "1100", None))
+    small_run.build(tmp_path, "apart", outcomes=("0000", None, None, "1111"))
+    here = ("--workspace", tmp_path)
+    lines = coevo("compare", *references, *here).out.splitlines()
+    command = f"coevo compare {references[0]}@3 {references[1]}@3 --evaluate --workspace {tmp_path}"
+    assert f"Revisions that spent as much: {command}" in lines
+
+
+def test_an_evaluation_that_is_not_needed_is_said(coevo):
+    told = coevo("compare", "first", "other", "--evaluate", "--json")
+    assert told.err == "--evaluate: first@3, other@3 were evaluated before, so nothing was played\n"
+    assert json.loads(told.out) == json.loads(coevo("compare", "first", "other", "--json").out)
+
+
 def test_a_revision_is_not_compared_with_itself(coevo):
     found = json.loads(coevo("compare", "first@2", "first@3", "--json").out)
     assert [each["equal"] for each in found["differences"]] == ["end"]
@@ -185,7 +202,7 @@ def test_the_differences_as_latex(coevo):
     lines = coevo("compare", "first", "other", "--latex").out.splitlines()
     assert lines[0] == "% minus first@3, whose revisions and success are behind the stroke; 95 % over tasks, paired"
     assert r"\toprule" in lines
-    assert r"at the end & seen-houses & other@3 & 3 / 3 & 0.500 / 1.000 & -0.500 & [-1.419, +0.419] & 4 \\" in lines
+    assert r"at the end & seen-houses & other@3 & 3 / 3 & 0.500 / 1.000 & -0.500 & [-1.000, +0.419] & 4 \\" in lines
 
 
 def test_frames_for_notebooks(small_workspace):

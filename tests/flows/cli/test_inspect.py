@@ -90,7 +90,17 @@ def test_people_get_a_table(coevo):
     lines = coevo("log", "first").out.splitlines()
     assert lines[0].split() == ["rev", "iter", "time", "success", "hits", "held", "out", "bank", "s", "what"]
     assert lines[3].split()[5:7] == ["0.500", "\u00b10.35"]
-    assert lines[5:] == ["Best held-out success: first@3, 1.000 [0.510, 1.000]"]
+    assert lines[5:] == [
+        "Best held-out success: first@3, 1.000 [0.510, 1.000]",
+        "Best before the last one: first@2, 0.500 [0.150, 0.850]",
+        "Success never fell beyond noise from one evaluation to the next",
+        "Time: 8 s: rollout 6, other 2",
+    ]
+    assert coevo("log", "first@1").out.splitlines()[3:] == [
+        "Best held-out success: first@0, 0.000 [0.000, 0.490]", "Time: 4 s: rollout 3, other 1",
+    ]  # fmt: skip
+    rows = json.loads(coevo("log", "first", "--json").out)
+    assert [row["seconds_by_part"] for row in rows] == [{"rollout": 1.5, "other": 0.5}] * 4
 
 
 READERS = (

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 from support.packages import untrained
-from support.small_run import MICROWAVE, MUG, build
+from support.small_run import EDITED, MICROWAVE, MUG, build
 
 from coevo.flows.cli.app import main
 from coevo.flows.evaluation import attribution
-from coevo.flows.evaluation.attribution import entry_effect, explain
+from coevo.flows.evaluation.attribution import EntryEffect, entry_effect, explain
 from coevo.flows.evaluation.panel_evaluation import Evaluation, EvaluationRequest
 from coevo.lineage.workspace import Workspace
+from coevo.records.intervals import Interval
 from coevo.records.task import Panel
 from coevo.utilities.errors import CoevoError
 
@@ -54,6 +55,31 @@ def test_a_lesson_is_paired_over_all_tasks_and_over_its_readers(workspace, monke
     ends = (found.difference.mean, found.difference.low, found.difference.high)
     assert ends == pytest.approx((0.2, 0.2 - 2.776 * 0.2, 0.2 + 2.776 * 0.2), abs=1e-3)
     assert found.among_readers.mean == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("own", "without", "said"),
+    [
+        ("11110", "00110", "among 3 readers: +0.667 [-0.768, +1.000]"),
+        ("11", "01", "among 2 readers: +0.500 [-1.000, +1.000]"),
+    ],
+)
+def test_few_readers_have_an_interval_of_possible_differences(workspace, monkeypatch, capsys, own, without, said):
+    scripted(monkeypatch, {("first@3", "own", ()): own, ("first@3", "own", (MUG.id,)): without})
+    with pytest.raises(SystemExit):
+        main(["bank", "test", "first", EDITED.strategy, "--workspace", str(workspace.root)])
+    assert capsys.readouterr().out.splitlines()[-1] == said
+
+
+@pytest.mark.parametrize(("readers", "said"), [(0, "among 0 readers: nothing to compare"), (1, "among 1 reader: +1, ")])
+def test_the_gain_of_a_single_reader_is_told_without_an_interval(monkeypatch, capsys, readers, said):
+    gain = Interval(readers / 4, 0, 1)
+    found = EntryEffect("first@3", EDITED, "seen-houses", 4, readers, 1.0, 0.75, gain, None)
+    monkeypatch.setattr(attribution, "entry_effect", lambda *given: found)
+    monkeypatch.setattr("coevo.flows.console.trust_prompt.trust_revision", lambda *given, **asked: None)
+    with pytest.raises(SystemExit):
+        main(["bank", "test", "first", EDITED.id])
+    assert capsys.readouterr().out.splitlines()[-1].startswith(said)
 
 
 def test_effects_of_policy_and_bank_are_the_whole_change(workspace, monkeypatch):

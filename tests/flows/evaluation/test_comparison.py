@@ -4,7 +4,7 @@ import pytest
 
 from coevo.flows.evaluation.comparison import differences_of
 from coevo.flows.evaluation.comparison_side import Evaluated, Side
-from coevo.records.intervals import paired
+from coevo.records.intervals import paired_success
 from coevo.tasks.cost import Spent
 
 
@@ -23,7 +23,7 @@ def side(name, outcomes):
     ],
 )
 def test_tasks_that_either_side_lost_are_left_out(one, first, ours, theirs):
-    found, gain = next(differences_of(side("one", one), side("first", first))), paired(ours, theirs)
+    found, gain = next(differences_of(side("one", one), side("first", first))), paired_success(ours, theirs)
     assert [found.difference, found.low, found.high] == pytest.approx([gain.mean, gain.low, gain.high])
     assert found.tasks == len(ours)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coevo.flows.history.success import best_revision, held_out_success, last_fall, training_success
+from coevo.flows.history.success import best_before_last, best_revision, held_out_success, last_fall, training_success
 from coevo.lineage.revision.manifest import Manifest
 from coevo.records.metric_names import SPREAD
 
@@ -38,6 +38,7 @@ def test_the_best_revision_is_the_earliest_of_equal_ones_on_the_trail():
     rolled_back = [*history[:3], manifest(3, parent=False, restored_from=0)]
     assert best_revision(rolled_back).revision == 0
     assert best_revision([manifest(0)]) is None
+    assert [best_before_last(history[:n]) and best_before_last(history[:n]).revision for n in (1, 3, 4)] == [None, 0, 2]
 
 
 def test_a_fall_is_named_if_chance_does_not_explain_it():

@@ -44,6 +44,7 @@ def test_log_tells_admitted_from_rejected_with_replay_and_noise(bank):
 def test_log_is_chosen_by_revision_and_outcome_and_names_the_lessons(coevo, bank):
     rejected = [row for row in bank("log", "first", "--rejected") if "difference" in row]
     assert [row["entries"][0]["id"] for row in rejected] == [REJECTED.id]
+    assert [row["reason"] for row in rejected] == ["lower bound -0.500 is not above 0"]
     assert [row["revision"] for row in bank("log", "first", "--revision", "1")] == [1]
     assert bank("log", "first", "--revision", "1", "--rejected") == []
     assert REJECTED.strategy in coevo("bank", "log", "first", "--rejected").out
@@ -55,12 +56,16 @@ def test_log_shows_the_bound_of_a_run_that_asks_for_confidence(coevo, tmp_path):
     rows = json.loads(coevo("bank", "log", "first", "--json", "--workspace", tmp_path).out)
     admitted, rejected = (row for row in rows if "difference" in row)
     assert (admitted["confidence"], admitted["bound"], rejected["bound"]) == (0.75, 0.25, -0.5)
+    assert (admitted["reason"], rejected["reason"]) == (None, "lower bound -0.500 is not above 0")
+    text = coevo("bank", "log", "first", "--rejected", "--workspace", tmp_path).out
+    assert "lower bound -0.500 is not above 0" in text and "significant" not in text
     for shown in (("log", "first"), ("why", "first", MUG.id)):
         assert re.search(r"0\.750 +0\.250", coevo("bank", *shown, "--workspace", tmp_path).out)
     # Without it, there is none.
     small_run.build(tmp_path, "mean", overrides=["bank.admission.confidence=null"])
     plain = coevo("bank", "log", "mean", "--json", "--workspace", tmp_path).out
     assert [row["bound"] for row in json.loads(plain)[:2]] == [None, None]
+    assert [row["reason"] for row in json.loads(plain)[:2]] == [None, "difference -0.250 is not above 0"]
     assert "bound" not in coevo("bank", "log", "mean", "--workspace", tmp_path).out
 
 
@@ -82,6 +87,20 @@ def test_the_share_that_saw_a_candidate_on_trial_is_shown_beside_its_verdict(coe
     assert [row["seen share"] for row in rows] == [0.375, ""]
     # A run that replays has no such column.
     assert "seen share" not in coevo("bank", "log", "first").out
+
+
+@pytest.mark.parametrize(
+    ("overrides", "writer"),
+    [
+        ((), "quote-contrast"),
+        (["bank.writer={type: model-contrast, model: {type: frozen, path: a/b}}"], "model-contrast (frozen model)"),
+    ],
+)
+def test_the_origin_of_an_entry_names_its_writer_and_is_found_by_the_lesson(coevo, tmp_path, overrides, writer):
+    small_run.build(tmp_path, overrides=overrides)
+    story = json.loads(coevo("bank", "why", "first", HEAT, "--json", "--workspace", tmp_path).out)
+    assert (story["entry"]["id"], story["writer"]) == (MICROWAVE.id, writer)
+    assert f"written by {writer}" in coevo("bank", "why", "first", HEAT, "--workspace", tmp_path).out.splitlines()
 
 
 def test_log_tells_what_became_of_operations_and_ends_at_the_revision_named(bank, coevo):
