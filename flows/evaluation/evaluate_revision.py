@@ -10,8 +10,9 @@ from coevo.configs.load.open_parts import open_parts
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.flows.evaluation.panel_evaluation import BANKS, Evaluation, EvaluationRequest, check_panel
+from coevo.flows.history.played_episodes import keep_played
 from coevo.flows.history.revision_reference import Reading, reading
-from coevo.flows.history.stored_episodes import TRAINING, keep_played, stored_episodes
+from coevo.flows.history.stored_episodes import TRAINING, stored_episodes
 from coevo.flows.run_environment import run_environment
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace

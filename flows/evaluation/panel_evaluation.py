@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coevo.envs.base import Environment
-from coevo.flows.history.stored_episodes import without_side
+from coevo.flows.history.played_episodes import without_side
 from coevo.records.episode import Episode, played
 from coevo.records.task import Panel
 from coevo.utilities.errors import CoevoError

@@ -1,11 +1,12 @@
 """Verdicts of replay and outcomes of edit operations, as rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from coevo.lineage.revision.manifest import Manifest
 from coevo.records.entry import Verdict
+from coevo.tasks.publish.revision_page import needed
 
 if TYPE_CHECKING:
     from coevo.memory.bank.change import Judged, Ruling
@@ -45,20 +46,18 @@ def verdict_row(judged: "Judged", history: Sequence[Manifest] | Mapping[int, Man
         "delta": verdict.delta,
         "seen_share": verdict.seen_share,
         **bounded,
-        "reason": None if verdict.admitted else _reason(verdict, bounded["confidence"], "approval" in manifest.state),
+        "reason": None
+        if verdict.admitted
+        else _reason(replace(verdict, bound=bounded["bound"]), "approval" in manifest.state),
     }
 
 
-def _reason(verdict: Verdict, confidence: float | None, was_asked: bool) -> str:
-    """Reason of a rejection: what did not exceed the threshold, or what else stood against it."""
+def _reason(verdict: Verdict, was_asked: bool) -> str:
+    """Reason of a rejection: the condition that was not met, or what else stood against it."""
     if verdict.seen_share == 0:
         return "no prompt held it"
-    measure, value = ("difference", verdict.difference) if confidence is None else ("lower bound", verdict.bound)
-    if not verdict.pairs or value is None:
-        return "too many pairs were lost"
-    if value > verdict.delta:
-        return "a person rejected it" if was_asked else "too many pairs were lost"
-    return f"{measure} {value:.3f} is not above {verdict.delta:g}"
+    reached = verdict.difference if verdict.bound is None else verdict.bound
+    return "a person rejected it" if was_asked and reached > verdict.delta else needed(verdict)
 
 
 def _bounded(judged: "Judged", config: dict[str, Any]) -> dict[str, float | None]:

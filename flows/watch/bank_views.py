@@ -7,7 +7,7 @@ from itertools import groupby
 
 from coevo.configs.bank.retrieval_config import Bm25Config, TfidfConfig
 from coevo.configs.load.load import validate
-from coevo.flows.history.stored_episodes import entry_tests
+from coevo.flows.history.played_episodes import entry_tests
 from coevo.flows.history.verdicts import credit_row, ruling_row, verdict_row
 from coevo.flows.watch.entry_queries import PAGE_ROWS, IndexRow
 from coevo.flows.watch.index_build import UNREADABLE
@@ -19,7 +19,6 @@ from coevo.memory.retrieval.index import Index
 from coevo.records.entry import Entry
 from coevo.tasks.bank_alone.bank_reader import SIMILAR as LEAST_SIMILARITY
 from coevo.tasks.bank_alone.bank_reader import contradict, gains_of
-from coevo.tasks.publish.revision_page import needed
 from coevo.utilities.errors import CoevoError
 
 SIMILAR = 5
@@ -86,7 +85,6 @@ def candidates(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageVa
         | {
             "lessons": [(entry, bool(reader.entries.spans(entry.id))) for entry in each.candidates],
             "verdict": "admitted" if each.verdict.admitted else "rejected",
-            "needed": needed(each.verdict),
         }
         for each in judged
     ]

@@ -5,16 +5,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from coevo.flows.history.stored_episodes import (
-    PLAYED,
-    REASONS,
-    TRAINING,
-    Played,
-    played_again,
-    played_at,
-    reasons_of,
-    turn_rows,
-)
+from coevo.flows.history.played_episodes import PLAYED, Played, played_again, played_at
+from coevo.flows.history.stored_episodes import REASONS, TRAINING, reasons_of, turn_rows
 from coevo.flows.watch.entry_queries import IndexRow
 from coevo.flows.watch.index_queries import HELD_OUT, IndexReader
 from coevo.flows.watch.run_views import PageQuery, PageValues, number

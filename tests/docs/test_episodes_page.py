@@ -10,7 +10,7 @@ from support.packages import untrained
 from support.small_run import MUG, TASK, build
 
 from coevo.flows.cli.app import main
-from coevo.flows.history.stored_episodes import played_again
+from coevo.flows.history.played_episodes import played_again
 from coevo.lineage.workspace import Workspace
 from coevo.records.failure_reasons import FailureReason, LessonUse
 

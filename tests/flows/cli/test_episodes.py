@@ -137,7 +137,7 @@ def test_one_episode_is_shown_turn_by_turn_with_the_lessons_of_its_revision(coev
     assert told.splitlines()[0] == TASK.instruction
     assert f"lesson {MUG.id[:8]}: {SAFE}" in told and "observation: at hall" in told and "action: go safe" in told
     assert told.splitlines()[-2] == "not solved: wrong end, not followed"
-    assert told.splitlines()[-1].startswith("not followed: all lessons that the task needs")
+    assert told.splitlines()[-1].startswith("not followed: all that the task needs stood in prompts")
     turns = json.loads(coevo("episodes", "first@2", name, "--json").out)["turns"]
     assert [turn["feedback"] for turn in turns] == ["mug in safe", "not done"]
     assert [turn["prompt"] for turn in turns] == [None, None]  # the small run has no policy

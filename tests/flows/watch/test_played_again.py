@@ -11,9 +11,10 @@ from starlette.testclient import TestClient
 from support import small_run
 from support.watched import TOKEN, indexed
 
-from coevo.flows.history import stored_episodes
+from coevo.flows.history import played_episodes
+from coevo.flows.history.played_episodes import keep_played, without_side
 from coevo.flows.history.revision_reference import reading
-from coevo.flows.history.stored_episodes import PARQUET, keep_played, without_side
+from coevo.flows.history.stored_episodes import PARQUET
 from coevo.flows.watch.watch_app import WatchSite, watch_app
 from coevo.lineage.workspace import Workspace
 from coevo.records.intervals import paired
@@ -122,7 +123,7 @@ def test_what_is_damaged_or_deleted_is_left_out(run, harm):
 
 
 def test_the_latest_evaluations_are_kept_and_a_run_of_the_same_name_has_none(run, monkeypatch):
-    monkeypatch.setattr(stored_episodes, "MAX_PLAYED", 2)
+    monkeypatch.setattr(played_episodes, "MAX_PLAYED", 2)
     for number in range(4):
         keep(run, "first@2", f"bank {number}", small_run.episodes(2))
     assert len(list(run.root.rglob(f"played/*/*/{PARQUET}"))) == 2

@@ -44,7 +44,7 @@ def test_log_tells_admitted_from_rejected_with_replay_and_noise(bank):
 def test_log_is_chosen_by_revision_and_outcome_and_names_the_lessons(coevo, bank):
     rejected = [row for row in bank("log", "first", "--rejected") if "difference" in row]
     assert [row["entries"][0]["id"] for row in rejected] == [REJECTED.id]
-    assert [row["reason"] for row in rejected] == ["lower bound -0.500 is not above 0"]
+    assert [row["reason"] for row in rejected] == ["needs a lower bound above 0; has -0.500"]
     assert [row["revision"] for row in bank("log", "first", "--revision", "1")] == [1]
     assert bank("log", "first", "--revision", "1", "--rejected") == []
     assert REJECTED.strategy in coevo("bank", "log", "first", "--rejected").out
@@ -56,16 +56,16 @@ def test_log_shows_the_bound_of_a_run_that_asks_for_confidence(coevo, tmp_path):
     rows = json.loads(coevo("bank", "log", "first", "--json", "--workspace", tmp_path).out)
     admitted, rejected = (row for row in rows if "difference" in row)
     assert (admitted["confidence"], admitted["bound"], rejected["bound"]) == (0.75, 0.25, -0.5)
-    assert (admitted["reason"], rejected["reason"]) == (None, "lower bound -0.500 is not above 0")
+    assert (admitted["reason"], rejected["reason"]) == (None, "needs a lower bound above 0; has -0.500")
     text = coevo("bank", "log", "first", "--rejected", "--workspace", tmp_path).out
-    assert "lower bound -0.500 is not above 0" in text and "significant" not in text
+    assert "needs a lower bound above 0; has -0.500" in text and "significant" not in text
     for shown in (("log", "first"), ("why", "first", MUG.id)):
         assert re.search(r"0\.750 +0\.250", coevo("bank", *shown, "--workspace", tmp_path).out)
     # Without it, there is none.
     small_run.build(tmp_path, "mean", overrides=["bank.admission.confidence=null"])
     plain = coevo("bank", "log", "mean", "--json", "--workspace", tmp_path).out
     assert [row["bound"] for row in json.loads(plain)[:2]] == [None, None]
-    assert [row["reason"] for row in json.loads(plain)[:2]] == [None, "difference -0.250 is not above 0"]
+    assert [row["reason"] for row in json.loads(plain)[:2]] == [None, "needs a difference above 0; has -0.250"]
     assert "bound" not in coevo("bank", "log", "mean", "--workspace", tmp_path).out
 
 
