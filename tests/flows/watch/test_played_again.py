@@ -17,7 +17,7 @@ from coevo.flows.history.revision_reference import reading
 from coevo.flows.history.stored_episodes import PARQUET
 from coevo.flows.watch.watch_app import WatchSite, watch_app
 from coevo.lineage.workspace import Workspace
-from coevo.records.intervals import paired
+from coevo.records.intervals import paired_success
 
 TASK_OF, TASK = small_run.TASK, small_run.TASK.id
 
@@ -88,7 +88,7 @@ def test_results_of_a_test_of_a_lesson_stand_on_its_card_newest_first(run):
     keep(run, "first@2", without_side((small_run.MICROWAVE.id,)), theirs)
     page = asked.get(address).text
     assert command not in page
-    wanted = str(paired([1.0] * 4, [1.0, 0.0, 0.0, 0.0]))
+    wanted = str(paired_success([1.0] * 4, [1.0, 0.0, 0.0, 0.0]))
     rows = [
         re.sub(r"\s*<[^>]*>\s*", "|", row).strip("|")
         for row in re.findall(r"<tr><th scope=\"row\">2</th>.*?</tr>", page)
