@@ -149,3 +149,12 @@ class Verdict:
         """False if the interval contains the threshold: the verdict could be the opposite."""
         low, high = self.interval
         return not low <= self.delta <= high
+
+    @property
+    def requirement(self) -> str:
+        """The condition of admission, and what the candidates have, in words."""
+        if self.bound is not None:
+            return f"needs a lower bound above {self.delta:g}; has {self.bound:+.3f}"
+        if self.difference > self.delta and not self.admitted:
+            return f"needs a lower bound above {self.delta:g}; has none, since too many pairs were lost"
+        return f"needs a difference above {self.delta:g}; has {self.difference:+.3f}"

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from coevo.lineage.revision.manifest import Manifest
 from coevo.records.entry import Verdict
-from coevo.tasks.publish.revision_page import needed
 
 if TYPE_CHECKING:
     from coevo.memory.bank.change import Judged, Ruling
@@ -57,7 +56,7 @@ def _reason(verdict: Verdict, was_asked: bool) -> str:
     if verdict.seen_share == 0:
         return "no prompt held it"
     reached = verdict.difference if verdict.bound is None else verdict.bound
-    return "a person rejected it" if was_asked and reached > verdict.delta else needed(verdict)
+    return "a person rejected it" if was_asked and reached > verdict.delta else verdict.requirement
 
 
 def _bounded(judged: "Judged", config: dict[str, Any]) -> dict[str, float | None]:

@@ -17,7 +17,6 @@ from coevo.lineage.revision.retention import earlier
 from coevo.lineage.status import waits
 from coevo.records.intervals import of_share
 from coevo.tasks.publish.alarms import alarms
-from coevo.tasks.publish.revision_page import needed
 
 PageQuery = Mapping[str, str]
 PageValues = dict[str, Any]
@@ -191,7 +190,7 @@ def approval(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValu
         "waiting": True,
         "head": head,
         "changes": {"new": found.added, "changed": [new for _, new in found.edited], "gone": found.retired},
-        "judged": [(each, needed(each.verdict)) for each in pending.decision.judged],
+        "judged": [(each, each.verdict.requirement) for each in pending.decision.judged],
         "rulings": [ruling_row(each) for each in pending.decision.operations],
         "episodes": [(each, turn_rows(each)) for each in sampled],
     }

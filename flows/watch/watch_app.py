@@ -59,7 +59,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-POLL_INTERVAL_S, STATE_INTERVAL_S = 0.25, 1.0
+POLL_INTERVAL_S, STATE_INTERVAL_S = 0.3, 1.0
 """Seconds between two looks at the branch of a run, and at all that its status depends on."""
 MAX_STREAMS = 64
 """Most open streams of events; each browser opens one for all of its pages."""
@@ -127,10 +127,13 @@ class WatchSite:
         """Lead to the list of runs, whose script leads on to the run that the address names."""
         return RedirectResponse("runs", 303, HEADERS)
 
-    def warm(self) -> None:
-        """Load what the first index and the first page of a lesson need, which takes seconds."""
+    def load(self) -> None:
+        """Load LanceDB, which takes most of a second, before any page asks for a bank."""
         with TemporaryDirectory() as empty:
             connect(Path(empty))
+
+    def warm(self) -> None:
+        """Read what the first pages of the last run need, which takes seconds where its index has to be built."""
         for paths in self.workspace.runs()[-1:]:
             run = WatchedRun(self.workspace, paths.name)
             run.standing(None)
@@ -192,7 +195,8 @@ class WatchSite:
                     # A thread costs more than the few files, and is for an index that does not have all revisions.
                     state = _state(run) if run.is_current() else await asyncio.to_thread(_state, run)
                     said = json.dumps(state)
-                    yield f"data: {said}\n\n" if said != before else ""
+                    if said != before:
+                        yield f"data: {said}\n\n"
                     before = said
                 await asyncio.sleep(POLL_INTERVAL_S)
         finally:

@@ -67,6 +67,7 @@ def main(port: int) -> None:
     from coevo.flows.watch.watch_app import WatchSite, watch_app
 
     site = WatchSite(Workspace(Path(workspace)), token_of(secret))
+    site.load()
     Thread(target=site.warm, name="warm", daemon=True).start()
     guard = ServerGuard(watch_app(site), port, secret, RULES, PathVisits(port))
     settings = uvicorn.Config(

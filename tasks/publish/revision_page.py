@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from coevo.memory.bank.change import Judged
-from coevo.records.entry import Verdict
 from coevo.tasks.publish.mlflow.page_tables import changes_of
 from coevo.tasks.publish.mlflow.publication import Publication, figures
 
@@ -70,16 +69,7 @@ def verdicts(judged: Sequence[Judged]) -> Iterator[str]:
         numbers = f"{said.reward_with:.3f} | {said.reward_without:.3f} | {said.difference:+.3f} ± {said.stderr:.3f}"
         ended = "passed" if said.admitted else "held back"
         ended += "" if said.seen_share is None else f", seen by {said.seen_share:.0%}"
-        yield f"| {texts} | {numbers} | {needed(said)} | {ended} |"
-
-
-def needed(verdict: Verdict) -> str:
-    """The condition of admission, and what the candidates have, in words."""
-    if verdict.bound is not None:
-        return f"needs a lower bound above {verdict.delta:g}; has {verdict.bound:+.3f}"
-    if verdict.difference > verdict.delta and not verdict.admitted:
-        return f"needs a lower bound above {verdict.delta:g}; has none, since too many pairs were lost"
-    return f"needs a difference above {verdict.delta:g}; has {verdict.difference:+.3f}"
+        yield f"| {texts} | {numbers} | {said.requirement} | {ended} |"
 
 
 def _restored(revision: int | None) -> str:

@@ -77,7 +77,8 @@ def _writer(entry: Entry, opened: Reading) -> str | None:
     if "bank/imported" in made.metrics:
         return None
     writer = made.state["config"]["bank"]["writer"]
-    return f"{writer['type']} ({writer['model']['type']} model)" if "model" in writer else str(writer["type"])
+    model = writer.get("model")
+    return str(writer["type"]) if model is None else f"{writer['type']} ({model['type']} model)"
 
 
 def _taught(name: str, row: WhyRow | None) -> dict[str, Any]:
