@@ -95,7 +95,8 @@ def test_the_loss_is_bounded_by_default(gaps, advantage, aggregation, cap):
     config = LossConfig(kl_coefficient=0.0, aggregation=aggregation, importance_cap=cap)
     batch = completions([gaps], [[0.0] * len(gaps)], [advantage], old=[[0.0] * len(gaps)], config=config)
     bound = 3.0 * abs(advantage) * float(batch.weights.sum()) * (1.0 if cap is None else max(cap, 1.0))
-    assert abs(policy_loss(batch, config).loss.item()) <= bound * (1 + 1e-6)  # weights are float32
+    rounding = 1e-300  # of sums of the smallest numbers
+    assert abs(policy_loss(batch, config).loss.item()) <= bound * (1 + 1e-6) + rounding  # weights are float32
 
 
 def test_truncated_importance_weights_scale_the_surrogate_but_not_kl():
