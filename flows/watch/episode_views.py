@@ -117,14 +117,14 @@ class _Shown:
         row: its row; ``panel`` says where it was played.
         turns: its turns as rows.
         reads: True if a prompt held a lesson.
-        as_played: panel, replica and all that stood in its prompts and answers.
+        as_played: whether it trained, replica and all that stood in its prompts and answers.
     """
 
     def __init__(self, row: IndexRow, episode: "Episode") -> None:
         self.row, self.turns = row, turn_rows(episode)
         self.reads = any(turn["lessons"] for turn in self.turns)
         texts = [(turn.prompt_ids, turn.completion.text, turn.action, turn.feedback) for turn in episode.turns]
-        self.as_played = (row["panel"].partition(", ")[0], row["replica"], row["success"], str(texts))
+        self.as_played = (row["panel"] == TRAINING, row["replica"], row["success"], str(texts))
 
 
 def _once(shown: Sequence[_Shown]) -> list[_Shown]:

@@ -57,11 +57,13 @@ def test_equal_plays_count_once_and_each_card_leads_to_its_episode(run):
     read = small_run.episodes(2, (small_run.MUG,))
     for side in ("bank own", "without lesson a", "without lesson b"):
         keep(run, "first@2", side, read[:3])
+    keep(run, "first@2", "bank own", read[:3], "another panel on the same draws")
     changed = [replace(read[0], success=False)]
     keep(run, "first@2", "without lesson c", changed)
     titles, _, page = sides(run, 2)
     assert titles == ["With lessons in the prompt: 4 of 8 solved"]  # four of training, three and one of evaluations
-    assert page.count("the same again: seen-houses, without lesson a; seen-houses, without lesson b") == 3
+    others = ("bank own", "without lesson a", "without lesson b")
+    assert page.count(f"the same again: {'; '.join(f'seen-houses, {side}' for side in others)}") == 3
     cards = re.findall(r'<h4><a href="[./]*(/runs/first/r/2/[^"]*)"', page)
     assert len(cards) == 8
     asked = TestClient(watch_app(WatchSite(run, TOKEN)), base_url="http://127.0.0.1")
