@@ -242,7 +242,7 @@ def _row(episode: "Episode", panel: str, reason: str, lessons: str) -> dict[str,
         [turn.action for turn in turns],
         episode.id.rpartition("/")[0],
     )
-    return dict(zip(COLUMNS, cells, strict=False))  # the last columns count over the group
+    return dict(zip(COLUMNS[:-2], cells, strict=True))  # the last two count over the group
 
 
 def _chosen(rows: list[dict[str, Any]], field: str, value: str | None, name: str) -> list[dict[str, Any]]:

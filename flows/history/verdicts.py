@@ -1,4 +1,4 @@
-"""Verdicts of replay and outcomes of edit operations, as rows."""
+"""Verdicts of replay and outcomes of edit operations, as rows, and who wrote what they are about."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -102,3 +102,12 @@ def ruling_row(ruling: "Ruling") -> dict[str, Any]:
 def ruling_cells(row: dict[str, Any]) -> dict[str, Any]:
     """Row as shown in a table."""
     return row | {"entries": " ".join(row["entries"])}
+
+
+def writer_of(made: Manifest) -> str | None:
+    """Type of the writer of a revision's entries, and of its model; None where they were imported."""
+    if "bank/imported" in made.metrics:
+        return None
+    writer = (made.state["config"]["bank"] or {}).get("writer") or {}
+    model = writer.get("model")
+    return str(writer.get("type", "unknown")) + ("" if model is None else f" ({model['type']} model)")

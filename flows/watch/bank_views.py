@@ -8,7 +8,7 @@ from itertools import groupby
 from coevo.configs.bank.retrieval_config import Bm25Config, TfidfConfig
 from coevo.configs.load.load import validate
 from coevo.flows.history.played_episodes import entry_tests
-from coevo.flows.history.verdicts import credit_row, ruling_row, verdict_row
+from coevo.flows.history.verdicts import credit_row, ruling_row, verdict_row, writer_of
 from coevo.flows.watch.entry_queries import PAGE_ROWS, IndexRow
 from coevo.flows.watch.index_build import UNREADABLE
 from coevo.flows.watch.index_queries import IndexReader
@@ -121,7 +121,7 @@ def lesson(run: WatchedRun, reader: IndexReader, query: PageQuery, name: str) ->
         "similar": alike[:SIMILAR],
         "contradicting": [],
         "sources": [(source, reader.episodes.source(source)) for source in entry.sources],
-        "writer": (made.state["config"]["bank"] or {}).get("writer", {}).get("type", ""),
+        "writer": writer_of(made),
         "verdicts": [],
         "credits": [],
         "rulings": [],

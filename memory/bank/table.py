@@ -171,6 +171,10 @@ class RecordedTable(VersionedTable):
         return self._rows
 
 
+MAX_FOLLOWED = 1 << 17
+"""Most rows of new fragments that are read by themselves."""
+
+
 class FollowedTable:
     """A table read at one version after another: each time only the fragments that the version before did not have."""
 
@@ -203,6 +207,9 @@ class FollowedTable:
         if self._rows is None:
             return None
         new = sorted(fragments.keys() - self._fragments.keys())
+        # The manifest may come from elsewhere; what is beyond these bounds is read by Lance, which looks at the files.
+        if sum(fragments[number] for number in new) > MAX_FOLLOWED or any(number >= 1 << FRAGMENT for number in new):
+            return None
         places = [(number << FRAGMENT) + row for number in new for row in range(fragments[number])]
         if not places:
             return self._rows

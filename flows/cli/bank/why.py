@@ -18,6 +18,7 @@ from coevo.flows.history.verdicts import (
     ruling_row,
     verdict_columns,
     verdict_row,
+    writer_of,
 )
 from coevo.lineage.revision.retention import ranges
 from coevo.records.entry import Entry
@@ -61,7 +62,7 @@ def _story(found: "Provenance", rows: Iterable[WhyRow], opened: Reading) -> dict
     return {
         "entry": asdict(found.entry),
         "admitted": found.admitted,
-        "writer": _writer(found.entry, opened),
+        "writer": writer_of(opened.history[min(found.entry.created, opened.manifest.revision)]),
         "taught_by": [_taught(name, sources.get(name)) for name in found.entry.sources],
         "verdicts": [verdict_row(judged, opened.history) for judged in found.judged],
         "credits": [credit_row(each) for each in found.left_out],
@@ -69,16 +70,6 @@ def _story(found: "Provenance", rows: Iterable[WhyRow], opened: Reading) -> dict
         "edits": _edits(opened, found),
         "retrievals": [asdict(retrieval) for retrieval in found.retrievals],
     }
-
-
-def _writer(entry: Entry, opened: Reading) -> str | None:
-    """Type of the writer, and of its model, in the revision that the entry comes from; None if it was imported."""
-    made = opened.history[min(entry.created, opened.manifest.revision)]
-    if "bank/imported" in made.metrics:
-        return None
-    writer = made.state["config"]["bank"]["writer"]
-    model = writer.get("model")
-    return str(writer["type"]) if model is None else f"{writer['type']} ({model['type']} model)"
 
 
 def _taught(name: str, row: WhyRow | None) -> dict[str, Any]:

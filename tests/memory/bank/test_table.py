@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 from support.small_run import entry
 
+from coevo.memory.bank import table
 from coevo.memory.bank.bank import Bank, StoredBank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.bank.lance_files import manifest_name
-from coevo.memory.bank.opening import ASIDE
+from coevo.memory.bank.opening import ASIDE, require_files
 from coevo.memory.bank.table import FollowedTable, VersionedTable
 from coevo.memory.stats import Stats
 from coevo.utilities.errors import CoevoError
@@ -102,3 +103,20 @@ def test_a_version_is_followed_without_the_files_that_are_known(tmp_path):
         FollowedTable(tmp_path, "entries").rows(version, wanted)
     with pytest.raises(CoevoError, match="entries"):
         followed.rows(version, "f" * 64)
+
+
+@pytest.mark.parametrize("claimed", [{7: 2**60}, {7: 2**17 + 1}, {2**32: 1}, {2**62: 2**62}])
+def test_rows_that_a_manifest_claims_beyond_all_measure_are_not_asked_for(tmp_path, monkeypatch, claimed):
+    bank = Bank(tmp_path)
+    bank.merge(BankChange(entries=(entry("first", "mug", "go", 0),)))
+    followed = FollowedTable(tmp_path, "entries")
+    version, wanted = bank.versions()["entries"], bank.hashes()["entries"]
+    whole = followed.rows(version, wanted)
+
+    def forged(*asked):
+        found = require_files(*asked)
+        return replace(found, fragments={**found.fragments, **claimed})
+
+    monkeypatch.setattr(table, "require_files", forged)
+    monkeypatch.setattr(table, "range", lambda count: pytest.fail(f"{count} rows"), raising=False)
+    assert followed.rows(version, wanted) == whole
