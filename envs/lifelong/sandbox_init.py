@@ -328,9 +328,12 @@ class Shell:
             self._unsent = b""
 
     def _reported(self, heard: bytes) -> list[bytes]:
-        """Status that the shell reports for the script that runs: anything else on the descriptor is a script's own."""
+        """Status that the shell reports for the script that runs: anything else on the descriptor is a script's own.
+
+        A status longer than a shell's is complete before its end comes: a long one comes in parts.
+        """
         status, end, _ = heard.partition(self._token + b" ")[2].partition(b"\n")
-        return [status] if end else []
+        return [status] if end or len(status) > LONGEST_STATUS else []
 
     def _read(self, output: int, text: bytearray) -> bool:
         """Read what is there, and keep no more than ``MAX_BYTES``; False at the end."""

@@ -232,14 +232,28 @@ def test_a_shell_that_is_busy_when_a_script_comes_ends_at_the_time_limit(sandbox
     assert sandbox.run("echo again").output == "again\n"
 
 
+IMPOSSIBLE = {"--5": "--5", "-": "-", "- 5": "- 5", "long": "9" * 4400, "0x1": "0x1", "empty": "", "raised": "\u00b2"}
+
+
 @needs_root
-@pytest.mark.parametrize("status", ["--5", "-", "- 5", "9" * 4400, "0x1", "", "\u00b2"], ids=repr)
+@pytest.mark.parametrize("status", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_a_status_that_no_shell_reports_ends_no_sandbox(sandbox, status):
     sandbox.run("set -v; exec 2> /srv/seen")
     early = f"[[ $(cat /srv/seen) =~ [0-9a-f]{{32}} ]]; echo $BASH_REMATCH '{status}' >&9; sleep 100"
     told = sandbox.run(early, seconds=60.0)
     assert (told.code, told.timed_out) == (None, False)
     assert sandbox.run("[ $(ls -d /srv) = /srv ]", 60.0, alone=True).code == 0, "and the judge finds its answer"
+
+
+@needs_root
+@pytest.mark.parametrize("size", [1, 7, 33, 37, 64, 100])
+@pytest.mark.parametrize(("status", "code"), [("7", 7), ("-15", -15), ("9" * 300, None)], ids=["7", "-15", "long"])
+def test_a_report_is_read_in_whatever_parts_it_comes(sandbox, size, status, code):
+    sandbox.run("set -v; exec 2> /srv/seen")
+    early = f'[[ $(cat /srv/seen) =~ [0-9a-f]{{32}} ]]; text="$BASH_REMATCH {status}"'
+    parts = f'while [ -n "$text" ]; do printf %s "${{text:0:{size}}}" >&9; text=${{text:{size}}}; sleep .01; done'
+    told = sandbox.run(f"{early}; {parts}; echo >&9; sleep 100", seconds=60.0)
+    assert (told.code, told.timed_out) == (code, False)
 
 
 @needs_root
