@@ -14,6 +14,7 @@ _NAMES = ("code", "status", "type", "error_code", "status_code")
 _INSIDE = ("error", "base_resp", "errors")
 _KINDS = {
     429: re.compile(r"rate.?limit|too.?many.?req|throttl|resource.?exhausted|exceeded.?\w*quota", re.IGNORECASE),
+    529: re.compile(r"overload", re.IGNORECASE),
     401: re.compile(r"auth|permission|api.?key|forbidden", re.IGNORECASE),
     404: re.compile(r"not.?found", re.IGNORECASE),
     400: re.compile(
@@ -86,7 +87,7 @@ def status_in(error: Any) -> int:
         for status, kind in _KINDS.items():
             if kind.search(name):
                 return status
-    return 429 if _KINDS[429].search(words_of(error)) else BROKEN
+    return next((status for status in (429, 529) if _KINDS[status].search(words_of(error))), BROKEN)
 
 
 def _first(choices: Any) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The runs of a study, and what must be so before they start."""
+"""The runs of a study, the worlds that they play in, and what must be so before they start."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -7,7 +7,6 @@ from pathlib import Path
 
 from coevo.configs.load.load_study import SUCCESS, configured
 from coevo.configs.load.pairing import Pairing
-from coevo.configs.reserved_worlds import worlds
 from coevo.configs.run_config import RunConfig
 from coevo.configs.study_config import ArmConfig, StudyConfig
 from coevo.envs.registry import make
@@ -23,6 +22,11 @@ from coevo.utilities.errors import CoevoError, ConfigError, nearest
 
 TRAINING = "train"
 """Name of the training tasks among the panels of a metric."""
+RESERVED, BLOCK_SIZE = range(6_104_000_000, 6_104_100_000), 100
+"""Worlds that no setting was chosen on: a range that nothing else here names, opened in blocks, one after another.
+
+A world of the range is also the seed of the runs in it; where there are no worlds, it is the seed alone.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,8 @@ def runs_of(study: StudyConfig, block: int | None = None) -> list[StudyRun]:
 
     Args:
         study: the study.
-        block: block of reserved worlds to play in, see ``coevo.configs.reserved_worlds``; None plays the seeds 1 to
-            ``seeds`` in the worlds of the recipe.
+        block: block of ``RESERVED`` worlds to play in; None plays the seeds 1 to ``seeds`` in the worlds of the
+            recipe.
 
     Raises:
         CoevoError: the study needs what does not exist here, or an arm is not possible or is another one.
@@ -91,6 +95,22 @@ def runs_of(study: StudyConfig, block: int | None = None) -> list[StudyRun]:
         for seed in seeds
         for arm in study.arms
     ]
+
+
+def worlds(block: int, count: int) -> range:
+    """The first worlds of a block.
+
+    Raises:
+        CoevoError: the block has fewer, or there is no such block.
+    """
+    if count > BLOCK_SIZE:
+        raise CoevoError(
+            f"a block of reserved worlds has {BLOCK_SIZE}: ask for {BLOCK_SIZE} seeds at most, not {count}"
+        )
+    blocks = len(RESERVED) // BLOCK_SIZE
+    if not 0 <= block < blocks:
+        raise CoevoError(f"all {blocks} blocks of reserved worlds are open: reserve another range")
+    return RESERVED[block * BLOCK_SIZE :][:count]
 
 
 def configured_arm(study: StudyConfig, arm: ArmConfig) -> RunConfig:

@@ -37,8 +37,8 @@ from coevo.models.endpoint_policy.call_ledger import (
 from coevo.models.engines.requests import Request, check_lengths
 from coevo.models.policy.language_model import Policy
 from coevo.models.policy.tokenizers import MessageTokens
-from coevo.models.writer_models.answer import After, Failure
 from coevo.models.writer_models.chat_endpoint import ChatEndpoint, Wave
+from coevo.models.writer_models.failure import After, Failure
 from coevo.records.draws import seed_of
 from coevo.records.episode import Completion
 from coevo.records.inert import encodable
@@ -287,7 +287,7 @@ class EndpointEngine:
             found = await self._sent(wave, call)
             if isinstance(found, Reply):
                 self._settle(call, _paid(call, found), self._bounded(found))
-                endpoint.answered()
+                endpoint.answered(sent)
                 return ""
             self._settle(call, _paid(call, found))
             if not await endpoint.goes_on(wave, found, sent, repeats):

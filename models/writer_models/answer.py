@@ -1,20 +1,16 @@
 """Body of an endpoint's answer: a chat completion, of which nothing is believed unchecked."""
 
-import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from email.utils import parsedate_to_datetime
-from enum import Enum
+from dataclasses import replace
 from typing import Annotated, Any
 
-from openai import APIStatusError
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import from_json
 
 from coevo.models.answers.thinking import without_thinking
-from coevo.records.stated_error import BROKEN, error_in, names_of, status_in, words_of
+from coevo.models.writer_models.failure import After, Failure, after
+from coevo.records.stated_error import BROKEN, error_in, status_in, words_of
+from coevo.records.stated_pause import pause_in
 from coevo.records.writing import Reply, estimated
 
 MAX_BODY_BYTES = 4 * 2**20
@@ -54,125 +50,10 @@ CALLS = ("tool_call", "function_call", "tool_use")
 LIMIT = "bank.writer.model.max_new_tokens"
 """Setting of a writer model's longest answer."""
 Count = Annotated[int, Field(ge=0, le=2**31)]
-BUSY = (503, 529)
-"""Status of a server with too much to do, which may ask to wait."""
-TRANSIENT = (408, 409, 425)
-"""Status below ``BROKEN`` of a request that may be sent again."""
-PERMANENT = (401, 402, 403, 404, 405, 406, 407, 410, 411, 415, 426, 451, 501, 505, 511)
-"""Status that every other question would have too."""
 EVENTS = 8
 """Most events of a stream in which an error is looked for."""
-_DURATION = re.compile(r"(?:(\d{1,6})h)?\s*(?:(\d{1,6})m(?:in)?)?\s*(?:(\d{1,6}(?:\.\d{0,9})?)\s?s(?:ec(?:ond)?s?)?)?")
 _COMMENTS = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:\s*+:[^\n]*+\n)*+")
 """Mark of the encoding, and comments that keep a connection alive, before a body."""
-REFUSED = (400, 422)
-"""Status of a request that is refused for what it holds: this question, or a setting that all have."""
-MAX_PAUSE_S = 86_400.0
-"""Most seconds that an endpoint is believed to ask for."""
-_QUOTA = re.compile(
-    r"billing|payment_required|insufficient_?(?:quota|balance|credits|funds)|exceeded_current_quota|arrearage|overdue",
-    re.IGNORECASE,
-)
-_OF_ALL = re.compile(
-    r"model_not_found|(?:unsupported|unknown|unrecognized)_(?:parameter|value|argument)|extra_forbidden|invalid_api_key"
-    r"|\b(?:unsupported|unknown|unrecognized) (?:request )?(?:parameter|argument|field|value:)"
-    r"|\bapi.?key (?:is |was )?(?:not valid|invalid|expired)|\b(?:invalid|incorrect|missing) api.?key"
-    r"|\b(?:credit )?balance is (?:too low|insufficient)|extra inputs are not permitted"
-    r"|\b(?:no such|unknown|invalid|unsupported|no) model\b"
-    r"|\bmodel\b.{0,120}?\b(?:not found|(?:does|do) not exist|doesn't exist|is not a valid|is not available)",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-class After(Enum):
-    """Consequence of a failure."""
-
-    WAIT = "all wait, and the question is asked again"
-    AGAIN = "the question may be asked again"
-    STOP = "nothing is asked for a while"
-    NEXT = "the others are asked"
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Request without an answer.
-
-    Attributes:
-        fault: reason, for a person.
-        after: its consequence.
-        pause: seconds that the endpoint asks for, 0 if it does not say.
-        dead: True if the endpoint may not be there at all.
-        prompt_tokens: tokens of the prompt that it cost all the same.
-        answer_tokens: tokens that were generated all the same.
-        unread: True if an answer came that is no chat completion.
-        silent: True if the model's answer came and has no text: it refuses, a filter withheld it, or it only thought.
-        unsure: True if nothing came, though the endpoint may have received the request, and charge for it.
-    """
-
-    fault: str
-    after: After
-    pause: float = 0.0
-    dead: bool = False
-    prompt_tokens: int = 0
-    answer_tokens: int = 0
-    unread: bool = False
-    silent: bool = False
-    unsure: bool = False
-
-
-def after(status: int, error: object, pause: float = 0.0) -> After:
-    """Consequence of an error with a status.
-
-    Args:
-        status: of HTTP, also where the endpoint says it in a body that arrives with 200.
-        error: content of the error.
-        pause: seconds that the endpoint asks for.
-    """
-    said = f"{error}"
-    if _QUOTA.search(" ".join(names_of(error))):
-        return After.STOP
-    if status == 429 or (status in BUSY and pause):
-        return After.WAIT
-    if status in PERMANENT or status // 100 == 3 or (status in REFUSED and _OF_ALL.search(said)):
-        return After.STOP
-    return After.AGAIN if status >= BROKEN or status in TRANSIENT else After.NEXT
-
-
-def message(error: APIStatusError) -> str:
-    """Reason of a status."""
-    return words_of(error.body) or str(error.response.reason_phrase)
-
-
-def pause_of(headers: Mapping[str, str]) -> float:
-    """Seconds that an endpoint asks for: a number, a duration as ``1m30s``, or a date; 0 if it does not say."""
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        said = headers.get(name, "").strip()
-        try:
-            seconds = _duration(said) / unit
-        except ValueError:
-            seconds = _until(said, headers.get("date", ""))
-        if math.isfinite(seconds) and seconds > 0:
-            return min(seconds, MAX_PAUSE_S)
-    return 0.0
-
-
-def _duration(said: str) -> float:
-    """Seconds, or another unit, that a header states, whose lines may be joined by commas; ``ValueError`` if none."""
-    first = said.partition(",")[0].strip().lower()
-    parts = _DURATION.fullmatch(first)
-    if not parts or not first:
-        return float(first)
-    return sum(float(part or 0) * size for part, size in zip(parts.groups(), (3600, 60, 1), strict=True))
-
-
-def _until(date: str, now: str) -> float:
-    """Seconds from the endpoint's own time to a date, as the clocks of two machines differ; else from this one's."""
-    try:
-        then = parsedate_to_datetime(date)
-        since = parsedate_to_datetime(now) if now else datetime.now(then.tzinfo)
-        return (then - since).total_seconds()
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
 
 
 class Usage(BaseModel):
@@ -269,7 +150,7 @@ class _Completion(BaseModel):
     usage: Usage | None = None
 
 
-def read(body: bytes, most: int = MAX_BODY_BYTES, limit: str = LIMIT) -> Reply | Failure:
+def read(body: bytes, most: int = MAX_BODY_BYTES, limit: str = LIMIT, pause: float = 0.0) -> Reply | Failure:
     """Read a body as a reply, without its thinking; as a failure if it has no answer, though it arrived with 200.
 
     The tokens of an answer are estimated if the body reports none: a refusal is not free either, but an error is. Those
@@ -279,19 +160,21 @@ def read(body: bytes, most: int = MAX_BODY_BYTES, limit: str = LIMIT) -> Reply |
         body: what the endpoint sent.
         most: maximum tokens of an answer.
         limit: setting of this maximum.
+        pause: seconds that its headers ask for.
     """
     if len(body) > MAX_BODY_BYTES:
         return _unread(body, f"the endpoint's answer is longer than {MAX_BODY_BYTES // 2**20} MiB", most)
     body = _COMMENTS.sub(b"", body)
     if error := _error(body):
-        return _mistaken(body, error)
+        return _mistaken(body, error, pause or pause_in(error))
     try:
         completion = _Completion.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"])) or "body"
         said = _prose(body) or f"{field}: {first['msg'][:100]}"
-        return _unread(body, f"the endpoint's answer is no chat completion ({said})", most)
+        found = _unread(body, f"the endpoint's answer is no chat completion ({said})", most)
+        return replace(found, after=After.AGAIN) if _is_cut(error) else found
     return _reply(completion.choices[0], completion.usage or Usage(), most, limit)
 
 
@@ -314,13 +197,20 @@ def _error(body: bytes) -> Any:
     return None
 
 
-def _mistaken(body: bytes, error: object) -> Failure:
+def _is_cut(error: ValidationError) -> bool:
+    """Report whether a body ends before its JSON does, as it does when a connection is lost."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return first["type"] == "json_invalid" and "EOF" in first["msg"]
+
+
+def _mistaken(body: bytes, error: object, pause: float) -> Failure:
     status, used = status_in(error), usage_of(body)
     fault = f"the endpoint answers with an error ({words_of(error)})"
     return Failure(
         fault,
-        after(status, error),
-        dead=status >= 500,
+        after(status, error, pause),
+        pause,
+        dead=status >= BROKEN,
         prompt_tokens=used.prompt_tokens or 0,
         answer_tokens=used.completion_tokens or 0,
     )

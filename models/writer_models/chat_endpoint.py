@@ -14,11 +14,13 @@ from anyio import CapacityLimiter, Lock, sleep
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
 
 from coevo.configs.bank.writer_model_config import EndpointAccess
-from coevo.models.writer_models.answer import LIMIT, After, Failure, after, message, pause_of, read
+from coevo.models.writer_models.answer import LIMIT, read
 from coevo.models.writer_models.connection import check_address, client_of, key_of
-from coevo.models.writer_models.request_pace import Pace, Traffic, backoff
+from coevo.models.writer_models.failure import After, Failure, after, message
+from coevo.models.writer_models.request_pace import Traffic, backoff, pace_of
 from coevo.records.inert import visible
 from coevo.records.stated_error import BROKEN
+from coevo.records.stated_pause import pause_in, pause_of
 from coevo.records.writing import Reply
 
 DEAD = 3
@@ -123,7 +125,7 @@ class ChatEndpoint:
         self._config, self._most, self._limit = config, most, limit
         self._key = key_of(config)
         self._secret = Secret(self._key)
-        self._breaker, self._pace = Breaker(), Pace()
+        self._breaker, self._pace = Breaker(), pace_of(config.url, config.model, self._key)
         self.traffic = Traffic()
         check_address(config)
 
@@ -165,13 +167,14 @@ class ChatEndpoint:
             response = await client.post("/chat/completions", cast_to=httpx2.Response, body=sent)
         except APIConnectionError as error:
             return self._unanswered(error)
-        found = read(response.content, self._most, self._limit)
-        return replace(found, pause=pause_of(response.headers)) if isinstance(found, Failure) else found
+        pause = pause_of(response.headers)
+        found = read(response.content, self._most, self._limit, pause)
+        return replace(found, pause=found.pause or pause) if isinstance(found, Failure) else found
 
-    def answered(self) -> None:
-        """Speed up after an answer."""
-        self._pace.answered()
-        self._breaker = Breaker()
+    def answered(self, sent: float) -> None:
+        """Speed up after the answer to a request that was sent at a time; a refusal of all holds nevertheless."""
+        self._pace.answered(sent)
+        self._breaker.count(answered=True)
 
     def unanswered(self) -> None:
         """Count a request that had no answer until the end of its time."""
@@ -199,12 +202,16 @@ class ChatEndpoint:
             return True
         if failure.after is After.STOP:
             self._breaker.stop(failure.fault)
-        self._breaker.count(answered=not failure.dead)
+        elif failure.dead:
+            self._breaker.count(answered=False)
+        else:
+            self.answered(sent)  # the request was taken, though nothing came of it
         return False
 
     def refusal(self, error: APIStatusError) -> Failure:
         """Failure of a request with a status that is no answer."""
-        status, name, pause = error.status_code, self._config.key, pause_of(error.response.headers)
+        status, name = error.status_code, self._config.key
+        pause = pause_of(error.response.headers) or pause_in(error.body)
         then, section = after(status, error.body, pause), self._config.section
         if error.response.is_redirect:
             fault = f"the endpoint redirects ({status}), which is not followed: correct {section}.url"

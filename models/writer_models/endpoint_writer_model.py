@@ -17,9 +17,9 @@ from openai import APIError, APIStatusError, AsyncOpenAI
 from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
 from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
-from coevo.models.writer_models.answer import After, Failure, message
 from coevo.models.writer_models.chat_endpoint import ChatEndpoint, Wave
 from coevo.models.writer_models.connection import CONNECT
+from coevo.models.writer_models.failure import After, Failure, message
 from coevo.models.writer_models.request_pace import Traffic
 from coevo.models.writer_models.writer_model import failed
 from coevo.records.inert import encodable
@@ -180,7 +180,7 @@ class EndpointWriterModel:
                 found = self._counted(question, await self._ask(wave.client, question))
                 prompt, answer = prompt + found.prompt_tokens, answer + found.answer_tokens
                 if isinstance(found, Reply):
-                    endpoint.answered()
+                    endpoint.answered(sent)
                     return replace(found, prompt_tokens=prompt, answer_tokens=answer)
                 if not await endpoint.goes_on(wave, found, sent, repeats):
                     return failed(found.fault, prompt, answer)

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 from support import small_run
 
-from coevo.configs import reserved_worlds
 from coevo.configs.load.load_study import stored_study
+from coevo.flows.studies import study_runs
 from coevo.flows.studies.kept_study import KeptStudy, next_block
 from coevo.flows.studies.outcome import outcome
 from coevo.lineage.git import commit_of
@@ -19,7 +19,7 @@ from tests.flows.studies.conftest import SETTINGS
 @pytest.fixture(autouse=True)
 def _other_worlds(monkeypatch):
     """No test reads a reserved world."""
-    monkeypatch.setattr(reserved_worlds, "FIRST", 40)
+    monkeypatch.setattr(study_runs, "RESERVED", range(40, 100_040))
 
 
 def described(**changes):
@@ -142,11 +142,9 @@ def test_the_commit_of_a_file_is_that_of_its_last_change(tmp_path):
 
 
 def test_blocks_do_not_overlap_and_their_worlds_are_reserved():
-    assert not {*reserved_worlds.worlds(0, 100)} & {*reserved_worlds.worlds(1, 100)}
-    last = reserved_worlds.worlds(reserved_worlds.BLOCKS - 1, 100)[-1]
-    assert reserved_worlds.is_reserved(40) and reserved_worlds.is_reserved(last)
-    assert not reserved_worlds.is_reserved(39) and not reserved_worlds.is_reserved(last + 1)
+    assert not {*study_runs.worlds(0, 100)} & {*study_runs.worlds(1, 100)}
+    assert study_runs.worlds(0, 100)[0] == 40 and study_runs.worlds(999, 100)[-1] == 100_039
     with pytest.raises(CoevoError, match="ask for 100 seeds at most"):
-        reserved_worlds.worlds(0, 101)
+        study_runs.worlds(0, 101)
     with pytest.raises(CoevoError, match="all 1000 blocks of reserved worlds are open"):
-        reserved_worlds.worlds(reserved_worlds.BLOCKS, 1)
+        study_runs.worlds(1000, 1)

@@ -10,8 +10,9 @@ from support.completions import Answer, completions, said
 from support.writer_models import question
 
 from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
-from coevo.models.writer_models.answer import FILTERED, INTERRUPTED, MAX_BODY_BYTES, After, Failure, read
+from coevo.models.writer_models.answer import FILTERED, INTERRUPTED, MAX_BODY_BYTES, read
 from coevo.models.writer_models.endpoint_writer_model import EndpointWriterModel
+from coevo.models.writer_models.failure import After, Failure
 from coevo.records.writing import Reply
 
 GOOD = said("x").parts()[0]
@@ -93,7 +94,7 @@ CODES = {
     500: After.AGAIN,
     "502": After.AGAIN,
     "server_error": After.AGAIN,
-    "overloaded_error": After.AGAIN,
+    "overloaded_error": After.WAIT,
     429: After.WAIT,
     "rate_limit_exceeded": After.WAIT,
     "insufficient_quota": After.STOP,

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevo.models.writer_models.answer import MAX_PAUSE_S, After, after, pause_of, status_in, words_of
+from coevo.models.writer_models.failure import After, after
+from coevo.records.stated_error import status_in, words_of
+from coevo.records.stated_pause import MAX_PAUSE_S, pause_of
 
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
@@ -63,7 +65,8 @@ def test_a_date_counts_from_the_time_of_the_endpoint_not_of_this_machine(seconds
         (429, {"code": "insufficient_quota"}, 9, After.STOP),
         (429, {"type": "billing_not_active"}, 0, After.STOP),
         (503, "overloaded", 2, After.WAIT),
-        (503, "overloaded", 0, After.AGAIN),
+        (503, "", 0, After.AGAIN),
+        (503, "overloaded", 0, After.WAIT),
         (529, {}, 1, After.WAIT),
         (500, {}, 0, After.AGAIN),
         (504, "", 0, After.AGAIN),

@@ -171,5 +171,5 @@ def test_of_requests_sent_together_one_refusal_counts():
     pace.refused(time.monotonic(), 0.0)
     assert pace._spacing > first
     for _ in range(100):
-        pace.answered()
+        pace.answered(time.monotonic())
     assert pace._spacing == 0.0
