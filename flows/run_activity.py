@@ -1,15 +1,13 @@
 """Activity of a run: its stage and what it waits for, its processes, its engines, and the workers of its pool."""
 
 import os
-import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from coevo.flows.engine_load import busiest, engine_load, summary_of
 from coevo.flows.history.run_summaries import RunSummary, run_row
 from coevo.lineage.workspace import Workspace
 
@@ -24,13 +22,6 @@ ROLES = (
     ("prefect", "Prefect"),
 )
 """Part of a command line, and what such a process does."""
-STATISTICS = re.compile(
-    r"Avg generation throughput: (?P<tokens_per_s>[\d.]+) tokens/s, Running: (?P<running>\d+) reqs, "
-    r"Waiting: (?P<waiting>\d+) reqs,(?: Preemptions: \d+,)?.*?KV cache usage: (?P<cache>[\d.]+)%"
-)
-"""Line that a vLLM server logs every ten seconds."""
-TAIL = 64 * 1024
-"""Bytes at the end of a log in which that line is looked for."""
 
 
 def activity(found: RunSummary, workspace: Workspace) -> dict[str, Any]:
@@ -53,7 +44,7 @@ def _waits_for(found: RunSummary, engines: Sequence[Mapping[str, Any]]) -> str |
         return "a person's decision"
     if found.process is None:
         return None
-    behind = max(engines, key=_backlog, default=None)
+    behind = busiest(engines)
     return None if behind is None or not behind["waiting"] else f"{behind['name']}: {behind['waiting']} requests wait"
 
 
@@ -84,33 +75,6 @@ def _processes(holder: str | None) -> Iterator[dict[str, Any]]:
 
 def _role(line: str) -> str:
     return next((role for part, role in ROLES if part in line), "environment or helper")
-
-
-def engine_load(folder: Path) -> Iterator[dict[str, Any]]:
-    """Load of each engine by the last line of statistics in its log."""
-    for log in sorted(folder.glob("server-*.log")):
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - TAIL))
-            lines = list(STATISTICS.finditer(file.read().decode(errors="replace")))
-        if lines:
-            said = {name: float(value) for name, value in lines[-1].groupdict().items()}
-            whole = {"running": int(said["running"]), "waiting": int(said["waiting"])}
-            yield {"name": log.stem, "log": str(log), **said, **whole}
-
-
-def summary_of(engines: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Mean and worst of the engines: a batch ends when the last one does. None without engines."""
-    if not engines:
-        return None
-    worst = max(engines, key=_backlog)
-    figures = ("tokens_per_s", "running", "waiting", "cache")
-    mean = {name: round(fmean(each[name] for each in engines), 3) for name in figures}
-    return {"mean": mean, "worst": {"name": worst["name"], **{name: worst[name] for name in figures}}}
-
-
-def _backlog(engine: Mapping[str, Any]) -> tuple[float, float, float]:
-    """Order of engines, by requests that wait, then those that run, then slowness."""
-    return engine["waiting"], engine["running"], -engine["tokens_per_s"]
 
 
 def pool_of(run: str, workspace: Workspace) -> dict[str, Any] | None:

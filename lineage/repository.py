@@ -12,6 +12,7 @@ from pathlib import Path
 
 from coevo.lineage.atomic_files import remove
 from coevo.lineage.git import Git
+from coevo.lineage.loose_objects import branch_commit, loose_object, named_in
 from coevo.lineage.objects.artifacts import Artifacts
 from coevo.lineage.revision.commit_tree import MANIFEST, read_revisions
 from coevo.lineage.revision.manifest import Manifest
@@ -53,12 +54,19 @@ class Repository:
         return manifests_in(self.git, commits)
 
     def following(self, commit: str) -> tuple[str, Manifest] | None:
-        """Commit and manifest of the branch if its only parent is ``commit``, by one command of git; None if not."""
+        """Commit and manifest of the branch if its only parent is ``commit``, without a process of git.
+
+        None if it is not, or if its objects lie in a pack.
+        """
+        directory = self.root / ".git"
         try:
-            (name, header), (_, text) = _objects(self.git, [MAIN, f"{MAIN}:{MANIFEST}"])
-            parents = [line for line in header.partition("\n\n")[0].splitlines() if line.startswith("parent ")]
-            return (name, Manifest.parse(text)) if parents == [f"parent {commit}"] else None
-        except UNREADABLE:
+            name = branch_commit(directory, MAIN)
+            header = loose_object(directory, name, "commit").partition(b"\n\n")[0].decode().splitlines()
+            if [line for line in header if line.startswith("parent ")] != [f"parent {commit}"]:
+                return None
+            tree = loose_object(directory, header[0].removeprefix("tree "), "tree")
+            return name, Manifest.parse(loose_object(directory, named_in(tree, MANIFEST), "blob").decode())
+        except (OSError, *UNREADABLE):
             return None
 
     def vet(self, commits: Sequence[str]) -> None:
@@ -152,14 +160,13 @@ def own_files(root: Path, cache: Path) -> dict[str, str]:
 def manifests_in(git: Git, commits: Sequence[str]) -> list[Manifest]:
     """Manifests of commits in any repository of revisions."""
     try:
-        found = _objects(git, [f"{commit}:{MANIFEST}" for commit in commits])
-        return [Manifest.parse(text) for _, text in found]
+        return [Manifest.parse(text) for text in _texts(git, [f"{commit}:{MANIFEST}" for commit in commits])]
     except UNREADABLE as error:
         raise CoevoError(f"{git.root}: a manifest cannot be read: {error}; see `coevo fsck`") from error
 
 
-def _objects(git: Git, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Hash and text of git's objects by their names.
+def _texts(git: Git, names: Sequence[str]) -> list[str]:
+    """Texts of git's objects by their names.
 
     Raises:
         ValueError, LookupError: one is missing, or is no text.
@@ -167,7 +174,7 @@ def _objects(git: Git, names: Sequence[str]) -> list[tuple[str, str]]:
     said = git("cat-file", "--batch=%(objectname) %(objectsize)", stdin="".join(f"{name}\n" for name in names))
     found = BytesIO(said.encode())
     heads = (line.split() for line in iter(found.readline, b""))
-    return [(head[0].decode(), found.read(int(head[1]) + 1).decode()) for head in heads]
+    return [found.read(int(head[1]) + 1).decode() for head in heads]
 
 
 def _lay_out(root: Path, cache: Path) -> None:

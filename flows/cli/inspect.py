@@ -233,11 +233,12 @@ def status(
 ) -> None:
     """Show what a run does now.
 
-    Its stage and what it waits for, the processes that work for it here with their logs, the load of its engines, the
-    busiest one beside the mean, and the workers and sessions of its pool if it is scheduled. No server is started.
+    Its stage and what it waits for, the processes that work for it here, the requests that run and wait in each of its
+    engines, the busiest one first, and the workers and sessions of its pool if it is scheduled. No server is started.
 
     Example: coevo status homerules-coevo-rl-1 --json
     """
+    from coevo.flows.engine_load import load_lines
     from coevo.flows.run_activity import activity
 
     workspace = workspace_at(directory)
@@ -251,11 +252,7 @@ def status(
         output.line(f"waits for {seen['waits_for']}")
     if seen["processes"]:
         output.table([_process_cells(each) for each in seen["processes"]], PROCESS_COLUMNS)
-    if (load := seen["engine_load"]) is not None:
-        for title, row in (("mean of the engines", load["mean"]), (f"busiest, {load['worst']['name']}", load["worst"])):
-            figures = "{tokens_per_s:g} tokens/s, {running:g} running, {waiting:g} waiting, cache {cache:g} %"
-            output.line(f"{title}: {figures.format_map(row)}")
-    for text in _of_pool(seen["pool"]):
+    for text in (*load_lines(seen["engines"]), *_of_pool(seen["pool"])):
         output.line(text)
 
 

@@ -7,6 +7,7 @@ rollback, the bank is read.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +19,20 @@ from coevo.records.arrow import ENTRIES, table_to_entries
 
 TABLE = "entries"
 """Table of a bank that holds its entries."""
-EMPTY = ENTRIES.empty_table()
-"""The bank before revision 0."""
 ReadRows = Callable[[Manifest], pa.Table | None]
 """Rows of ``entries`` at a revision; None where they cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRows:
+    """Rows of ``entries``, sorted by id, and their content hash."""
+
+    rows: pa.Table
+    hash: str
+
+
+EMPTY = KnownRows(ENTRIES.empty_table(), content_hash(ENTRIES.empty_table()))
+"""The bank before revision 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +54,11 @@ class BankWalk:
     """
 
     steps: tuple[BankStep, ...]
-    last: pa.Table
+    last: KnownRows
     unknown: tuple[int, ...]
 
 
-def walk(manifests: Sequence[Manifest], before: pa.Table, read: ReadRows) -> BankWalk:
+def walk(manifests: Sequence[Manifest], before: KnownRows, read: ReadRows) -> BankWalk:
     """Find the changes of the bank at consecutive revisions.
 
     Args:
@@ -56,31 +67,35 @@ def walk(manifests: Sequence[Manifest], before: pa.Table, read: ReadRows) -> Ban
         read: reads the bank of a revision.
     """
     steps, unknown = list[BankStep](), list[int]()
-    last, rows, begins, wanted, held = before, None, -1, "", content_hash(before)
+    last, rows, begins, wanted = before, None, -1, ""
     for manifest in reversed(manifests):
         recorded = manifest.tables[TABLE]
         if rows is not None and recorded == wanted:
             begins = manifest.revision
             continue
-        derived = None if rows is None else _undone(rows, begins, recorded)
-        older = derived[0] if derived is not None else before if recorded == held else read(manifest)
+        derived = None if rows is None else _undone(rows, begins, partial(_has, recorded))
+        older = derived[0] if derived is not None else before.rows if recorded == before.hash else read(manifest)
         if older is None:
             unknown.append(manifest.revision)
             continue
         if rows is None:
-            last = older
+            last = KnownRows(older, recorded)
         else:
             steps.append(BankStep(begins, derived[1] if derived is not None else diff(older, rows)))
         rows, begins, wanted = older, manifest.revision, recorded
-    if rows is not None and wanted != held:
-        derived = _undone(rows, begins, held)
-        steps.append(BankStep(begins, derived[1] if derived is not None else diff(before, rows)))
+    if rows is not None and wanted != before.hash:
+        derived = _undone(rows, begins, before.rows.equals)
+        steps.append(BankStep(begins, derived[1] if derived is not None else diff(before.rows, rows)))
     changed = [step for step in reversed(steps) if step.change.added or step.change.edited or step.change.retired]
     return BankWalk(tuple(changed), last, tuple(reversed(unknown)))
 
 
-def _undone(rows: pa.Table, revision: int, wanted: str) -> tuple[pa.Table, BankDiff] | None:
-    """Rows before the revision in which they began, and its change; None unless they have the recorded hash."""
+def _has(wanted: str, rows: pa.Table) -> bool:
+    return content_hash(rows) == wanted
+
+
+def _undone(rows: pa.Table, revision: int, is_right: Callable[[pa.Table], bool]) -> tuple[pa.Table, BankDiff] | None:
+    """Rows before the revision in which they began, and its change; None unless they are right."""
     created, edited, retired = (rows[name].to_numpy() for name in ("created", "edited", "retired"))
     entered, left = created == revision, retired == revision
     if np.any((edited == revision) & ~entered):
@@ -88,7 +103,7 @@ def _undone(rows: pa.Table, revision: int, wanted: str) -> tuple[pa.Table, BankD
     at = rows.schema.get_field_index("retired")
     back = rows.set_column(at, rows.schema.field(at), pa.array(np.where(left, -1, retired), pa.int32()))
     older = back.filter(pa.array(~entered))
-    if content_hash(older) != wanted:
+    if not is_right(older):
         return None
     added = table_to_entries(rows.filter(pa.array(entered & (retired < 0))))
     gone = table_to_entries(back.filter(pa.array(left & ~entered)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -51,46 +52,58 @@ def episode_batch(files: Mapping[str, Path], artifact: str, uses: Mapping[str, s
         KeyError, OSError, pyarrow.ArrowException: the table is not as coevo writes it.
     """
     stored = parquet.ParquetFile(files[PARQUET])
-    extra = [name for name in EXTRA if name in stored.schema_arrow.names]
-    wanted = [*COLUMNS, *(f"turns.list.element.{name}" for name in OF_TURNS), *extra]
+    known = stored.schema_arrow.names
+    wanted = [
+        *COLUMNS,
+        *(f"turns.list.element.{name}" for name in OF_TURNS),
+        *(name for name in EXTRA if name in known),
+    ]
     table = stored.read(wanted, use_threads=False)  # a small table, read beside a training
     if not table.num_rows:
         return EpisodeBatch((), ())
     turns = table["turns"].combine_chunks()
     episodes, names, ids = shown_in(turns)
-    read = [(int(episode), ids[name]) for episode, name in zip(episodes, names, strict=True)]
+    read = list(zip(episodes.tolist(), [ids[name] for name in names.tolist()], strict=True))
     valid = pa.ListArray.from_arrays(turns.offsets, turns.flatten().field("valid")).to_pylist()
-    rows = table.drop_columns(["turns"]).to_pylist()
-    return EpisodeBatch([_row(row, each, artifact, uses) for row, each in zip(rows, valid, strict=True)], read)
+    columns = {name: table[name].to_pylist() for name in table.column_names if name != "turns"}
+    return EpisodeBatch(_rows(columns, valid, artifact == HELD_OUT, uses), read)
 
 
-def _row(row: dict[str, Any], valid: Sequence[bool], artifact: str, uses: Mapping[str, str]) -> tuple[Any, ...]:
-    held = artifact == HELD_OUT
-    reason = row["reason"] if held else _reason(row, valid)
-    use = str(uses.get(row["id"], LessonUse.UNKNOWN)) if reason else ""
-    return (
-        row["id"],
-        row["panel"] if held else TRAINING,
-        *(row[name] for name in ("kind", "scope", "task_id", "instruction", "replica", "revision")),
-        row["success"],
-        row["reward"],
-        reason,
-        row["lessons"] if held else use,
-        len(valid),
-        bool(row.get("lost")),
-    )
+def _rows(
+    columns: Mapping[str, list[Any]], valid: Sequence[Sequence[bool]], held: bool, uses: Mapping[str, str]
+) -> list[tuple[Any, ...]]:
+    """Rows of the index, a column at a time."""
+    count = len(valid)
+    lost = columns.get("lost") or [""] * count
+    if held:
+        panels, reasons, parts = columns["panel"], columns["reason"], columns["lessons"]
+    else:
+        panels, reasons = [TRAINING] * count, _reasons(columns, valid, lost)
+        parts = [
+            str(uses.get(name, LessonUse.UNKNOWN)) if reason else ""
+            for name, reason in zip(columns["id"], reasons, strict=True)
+        ]
+    of_task = (columns[name] for name in ("kind", "scope", "task_id", "instruction", "replica", "revision"))
+    outcome = (columns["success"], columns["reward"], reasons, parts, map(len, valid), map(bool, lost))
+    return list(zip(columns["id"], panels, *of_task, *outcome, strict=True))
 
 
-def _reason(row: dict[str, Any], valid: Sequence[bool]) -> str:
-    """Reason of a failure, by what of an episode decides it."""
-    lost = row.get("lost") or ""
-    if row["success"] and not lost:
-        return ""
-    faults = row.get("faults") or [""] * len(valid)
-    turns = tuple(
-        Turn("", (), NOTHING, "", "", 0.0, good, fault=fault) for good, fault in zip(valid, faults, strict=True)
-    )
-    episode = Episode(
-        row["id"], NO_TASK, 0, 0, turns, row["success"], row["truncated"], cut=row.get("cut") or "", lost=lost
-    )
-    return failure_reason(episode) or ""
+def _reasons(columns: Mapping[str, list[Any]], valid: Sequence[Sequence[bool]], lost: Sequence[str]) -> list[str]:
+    """Reason of each failure, by what of an episode decides it."""
+    empty = [None] * len(valid)
+    faults, cut = columns.get("faults") or empty, columns.get("cut") or empty
+    rows = zip(columns["success"], lost, valid, faults, columns["truncated"], cut, strict=True)
+    return [
+        "" if success and not away else _reason(success, away or "", tuple(good), tuple(fault or ()), truncated, short)
+        for success, away, good, fault, truncated, short in rows
+    ]
+
+
+@lru_cache(maxsize=256)
+def _reason(
+    success: bool, lost: str, valid: tuple[bool, ...], faults: tuple[str, ...], truncated: bool, cut: str | None
+) -> str:
+    """Reason of a failure. Many fail alike: without an invalid turn, when no turn is left."""
+    told = zip(valid, faults or [""] * len(valid), strict=True)
+    turns = tuple(Turn("", (), NOTHING, "", "", 0.0, good, fault=fault) for good, fault in told)
+    return failure_reason(Episode("", NO_TASK, 0, 0, turns, success, truncated, cut=cut or "", lost=lost)) or ""

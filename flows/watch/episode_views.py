@@ -173,7 +173,7 @@ def episode(run: WatchedRun, reader: IndexReader, query: PageQuery, kind: str, p
     return {
         "row": row, "episode": played, "panel": panel, "reason": reason, "use": use, "turns": turns, "texts": texts,
         "kind": kind, "seconds": sum(spent) if len(spent) == len(turns) else None, "meanings": MEANINGS,
-        "measured": len(figures) == len(turns), "most_measured": MAX_FILES,
+        "unmeasured": "" if len(figures) == len(turns) else "elsewhere", "most_measured": MAX_FILES,
     }  # fmt: skip
 
 
@@ -186,7 +186,7 @@ def _played_episode(run: WatchedRun, reader: IndexReader, kind: str, position: i
     return {
         "row": _played_row(found), "episode": found.episode, "panel": found.side, "reason": found.reason, "use": "",
         "turns": turns, "texts": texts, "kind": kind, "seconds": None, "meanings": MEANINGS,
-        "measured": True, "most_measured": MAX_FILES,
+        "unmeasured": "evaluation", "most_measured": MAX_FILES,
     }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from coevo.flows.history.expenses import expense_of
 from coevo.flows.history.history import bank_sizes, check, happened, predecessor, time_of
 from coevo.flows.history.success import held_out_success, training_success
-from coevo.flows.watch.bank_walk import EMPTY, TABLE, BankStep, ReadRows, walk
+from coevo.flows.watch.bank_walk import EMPTY, TABLE, BankStep, KnownRows, ReadRows, walk
 from coevo.flows.watch.episode_rows import ARTIFACTS, HELD_OUT, EpisodeBatch, episode_batch
 from coevo.flows.watch.seen_history import SeenHistory, marks, seen_history
 from coevo.lineage.lineage import Lineage
@@ -103,7 +103,7 @@ class RunIndex:
     def __init__(self, paths: RunPaths) -> None:
         self._paths = paths
         self.file = index_file(paths)
-        self._rows: tuple[int, pa.Table] | None = None
+        self._rows: tuple[int, KnownRows] | None = None
         self._history: SeenHistory | None = None
         self._left: tuple[int, ...] | None = None
         self._entries = FollowedTable(paths.bank, TABLE)
@@ -207,7 +207,7 @@ class RunIndex:
         rows = [(each, "bank", faults.get(each, "dropped by gc")) for each in found.unknown]
         database.executemany("INSERT OR REPLACE INTO faults VALUES (?, ?, ?)", rows)
 
-    def _before(self, database: sqlite3.Connection, first: int, read: ReadRows) -> pa.Table:
+    def _before(self, database: sqlite3.Connection, first: int, read: ReadRows) -> KnownRows:
         """Rows of the bank before a revision: at the last revision before it whose bank is known."""
         if self._rows is not None and self._rows[0] == first - 1:
             return self._rows[1]
@@ -218,10 +218,11 @@ class RunIndex:
         row = database.execute(statement, (first,)).fetchone()
         if row is None:
             return EMPTY
-        rows = read(_manifest(row[0]))
+        manifest = _manifest(row[0])
+        rows = read(manifest)
         if rows is None:  # the spans are right, and only the bank itself cannot be read any more
             raise sqlite3.DatabaseError("the bank before the new revisions is gone")
-        return rows
+        return KnownRows(rows, manifest.tables[TABLE])
 
     def _content(
         self, database: sqlite3.Connection, lineage: Lineage, manifest: Manifest, artifact: str, kept: set[int]

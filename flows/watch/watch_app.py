@@ -273,13 +273,14 @@ def _state(run: WatchedRun) -> dict[str, Any]:
     found = run.standing(head)
     state = {"status": str(found.status), "revision": -1 if head is None else head.revision, "run": run.name}
     if found.phases is None:
-        return state | {"current": "", "phases": [], "warnings": []}
+        return state | {"current": "", "phases": [], "warnings": [], "engines": list(found.engines)}
     told = asdict(found.phases)
     phases = [
         {"text": each["text"], "seconds": round(each["seen"] - each["began"]), "name": each["name"]}
         for each in told["phases"]
     ]
-    return state | {"current": told["current"], "phases": phases, "warnings": list(told["warnings"])}
+    told_now = {"current": told["current"], "phases": phases, "warnings": list(told["warnings"])}
+    return state | told_now | {"engines": list(found.engines)}
 
 
 def _decide(run: WatchedRun, form: dict[str, str]) -> str:

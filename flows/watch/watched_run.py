@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
+from coevo.flows.engine_load import engine_load, load_lines, server_logs
 from coevo.flows.evaluation.comparison import settings_beside
 from coevo.flows.history.revision_reference import Reading
 from coevo.flows.history.run_summaries import DAMAGE, RunSummary
@@ -55,11 +56,13 @@ class Standing:
         status: its status, stage and reason.
         notes: what else a reader has to know, in lines: why it cannot be read, and where it comes from.
         phases: of the iteration in progress; None where no process works on it.
+        engines: load of its vLLM servers, in lines; none where no process works on it.
     """
 
     status: RunStatus
     notes: tuple[str, ...]
     phases: LivePhases | None
+    engines: tuple[str, ...] = ()
 
 
 class WatchedRun:
@@ -84,6 +87,7 @@ class WatchedRun:
         self._is_broken = False
         self._settings: tuple[tuple[int, ...], RunConfig, str] | None = None
         self._head: tuple[tuple[int, ...], Manifest] | None = None
+        self._engines: tuple[tuple[int, ...], tuple[str, ...]] | None = None
 
     @property
     def name(self) -> str:
@@ -180,8 +184,19 @@ class WatchedRun:
             )
         except DAMAGE as error:
             summary = RunSummary(self.paths, None, (), process, " ".join(str(error).split())[:MAX_FAULT_CHARS])
-        phases = None if process is None else read_phases(self.paths)
-        return Standing(summary.status, tuple(notes), phases)
+        if process is None:
+            return Standing(summary.status, tuple(notes), None)
+        return Standing(summary.status, tuple(notes), read_phases(self.paths), self._loads())
+
+    def _loads(self) -> tuple[str, ...]:
+        """Load of the engines; read again when a log has changed."""
+        try:
+            now = marks(*server_logs(self.paths.engine))
+            if self._engines is None or self._engines[0] != now:
+                self._engines = now, load_lines(list(engine_load(self.paths.engine)))
+        except OSError:
+            return ()
+        return self._engines[1]
 
     def _configured(self) -> "tuple[RunConfig, str]":
         """Configuration, and names of the settings that nobody has confirmed; read again when a file has changed."""

@@ -82,7 +82,7 @@ def write_turn_figures(paths: RunPaths, revision: int, episodes: Iterable[Episod
 
 def read_turn_figures(paths: RunPaths, revision: int, episode: str) -> list[TurnFigures]:
     """Figures of an episode's turns, in order; empty if they were not kept, or the file is not as coevo writes it."""
-    return _by_episode(_rows(paths, revision, [("id", "=", episode)])).get(episode, [])
+    return _by_episode(row for row in _rows(paths, revision) if row["id"] == episode).get(episode, [])
 
 
 def read_lesson_uses(paths: RunPaths, revision: int) -> dict[str, str]:
@@ -119,17 +119,13 @@ def copy_turn_figures(source: RunPaths, target: RunPaths, last: int) -> None:
                 copyfile(file, target.root / FOLDER / file.name)
 
 
-def _rows(
-    paths: RunPaths,
-    revision: int,
-    filters: list[tuple[str, str, str]] | None = None,
-    columns: Sequence[str] = tuple(FIGURES.names),
-) -> list[dict[str, Any]]:
+def _rows(paths: RunPaths, revision: int, columns: Sequence[str] = tuple(FIGURES.names)) -> list[dict[str, Any]]:
     """Rows of a file; empty if it is not there, or not as coevo writes it."""
+    wanted = pa.schema([FIGURES.field(name) for name in columns])
     try:
-        rows: list[dict[str, Any]] = parquet.read_table(
-            _file(paths, revision), filters=filters, schema=FIGURES, columns=list(columns), use_threads=False
-        ).to_pylist()
+        # Read as one file, since a data set of one costs more than the file itself, beside a training.
+        table = parquet.ParquetFile(_file(paths, revision)).read(list(columns), use_threads=False)
+        rows: list[dict[str, Any]] = table.to_pylist() if table.schema.equals(wanted) else []
     except (OSError, ValueError, TypeError, KeyError, pa.ArrowException):
         return []
     return rows

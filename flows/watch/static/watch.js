@@ -157,13 +157,15 @@
   /* One page of a browser listens for all, since each open stream takes one of its six connections. */
   function show(said) {
     $("status").textContent = said.status;
-    $("live").hidden = !said.current && !said.phases.length;
+    $("live").hidden = !said.current && !said.phases.length && !said.engines.length;
     $("current").textContent = said.current;
-    $("phases").replaceChildren(...said.phases.map((phase) => {
+    const items = (texts) => texts.map((text) => {
       const item = document.createElement("li");
-      item.textContent = `${phase.text} ${phase.seconds} s`;
+      item.textContent = text;
       return item;
-    }));
+    });
+    $("phases").replaceChildren(...items(said.phases.map((phase) => `${phase.text} ${phase.seconds} s`)));
+    $("engines").replaceChildren(...items(said.engines));
     if (document.body.dataset.waits && said.revision >= 0) return void location.reload();
     const slider = $("rev");
     if (slider && said.revision > Number(slider.max)) {

@@ -95,25 +95,20 @@ def test_a_drawn_history_reads_as_from_the_stores(tmp_path, seed):
         agree(run.paths, run.workspace)
 
 
-def test_a_new_revision_costs_one_command_of_git_and_reads_no_bank_that_is_as_before(tmp_path, monkeypatch):
+def test_a_new_revision_starts_no_process_and_reads_no_bank_that_is_as_before(tmp_path, monkeypatch):
     run = DrawnRun(tmp_path, 0)
-    index, asked, ask = RunIndex(run.paths), [], Git.attempt
+    index, ask = RunIndex(run.paths), Git.attempt
     index.update()
-
-    def counted(git, *words, **more):
-        asked.append(words[0])
-        return ask(git, *words, **more)
-
     for kind in ("admit", "nothing", "edit"):
         run.commit(BankChange(entries=tuple(run.changed(kind))))
         with monkeypatch.context() as patch:
-            patch.setattr(
-                Git, "attempt", lambda git, *words, **more: asked.append(words[0]) or ask(git, *words, **more)
-            )
+            patch.setattr(Git, "attempt", lambda git, *words, **more: pytest.fail(f"git {words[0]}"))
             if kind == "nothing":
                 patch.setattr(FollowedTable, "rows", lambda *_: pytest.fail("it read the bank"))
             assert index.update() == 1
-    assert asked == ["cat-file"] * 3
+    run.commit(BankChange(entries=tuple(run.changed("admit"))))
+    ask(Git(run.paths.lineage), "repack", "-a", "-d", "-q")
+    assert index.update() == 1
     agree(run.paths, run.workspace)
 
 

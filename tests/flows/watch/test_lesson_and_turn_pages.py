@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 from support import small_run
 from support.watched import TOKEN, DrawnRun, indexed
 
+from coevo.flows.cli.app import main
 from coevo.flows.history.revision_reference import reading
 from coevo.flows.history.stored_episodes import EpisodeFilter, episode_rows
 from coevo.flows.watch.watch_app import WatchSite, watch_app
@@ -84,7 +85,7 @@ def test_a_turn_has_the_seconds_and_scores_that_were_recorded(tmp_path):
     paths = indexed(small_run.build(tmp_path))
     address = "/runs/first/r/3/training/0"
     page = page_of(Workspace(tmp_path), address)
-    assert (part(page, "seconds", "dd"), "score " in page, " s, reward" in page) == (None, False, False)
+    assert (part(page, "seconds", "dd"), "score " in page, " s, reward" in page) == ("unknown", False, False)
     assert "coevo watch first" in part(page, "unmeasured", "p")
     seen = (small_run.MUG, small_run.MICROWAVE)
     played = [
@@ -96,6 +97,30 @@ def test_a_turn_has_the_seconds_and_scores_that_were_recorded(tmp_path):
     assert (part(page, "seconds", "dd"), part(page, "unmeasured", "p")) == ("1.000", None)
     assert page.count("score 0.710") == page.count("4 tokens, 0.500 s, reward") == 2
     assert page.count("score ") == 2
+
+
+def test_a_pulled_episode_has_its_tokens_and_says_that_its_seconds_are_elsewhere(tmp_path):
+    source, remote, target = tmp_path / "source", tmp_path / "remote", tmp_path / "target"
+    paths = small_run.build(source)
+    write_turn_figures(paths, 3, [timed(each) for each in small_run.episodes(3, (small_run.MUG, small_run.MICROWAVE))])
+    for line in (("push", remote, "--workspace", source), ("pull", remote, "first", "--workspace", target)):
+        with pytest.raises(SystemExit, match="0"):
+            main([str(word) for word in line])
+    pages = []
+    for root in (source, target):
+        indexed(Workspace(root).existing("first"))
+        pages.append(page_of(Workspace(root), "/runs/first/r/3/training/0"))
+    here, there = pages
+    tokens = r"<p class=.soft.>(\d+) tokens, "
+    assert re.findall(tokens, there) == re.findall(tokens, here) == ["4", "4"]
+    assert (part(here, "seconds", "dd"), part(here, "unmeasured", "p")) == ("1.000", None)
+    assert (part(there, "seconds", "dd"), there.count("4 tokens, seconds unknown, reward")) == ("unknown", 2)
+    assert "coevo watch first shows them there" in part(there, "unmeasured", "p")
+
+
+def timed(episode):
+    """An episode whose turns took half a second each."""
+    return replace(episode, turns=tuple(replace(turn, seconds=0.5) for turn in episode.turns))
 
 
 def test_a_failure_of_training_has_the_part_of_the_lessons_that_was_recorded(tmp_path):

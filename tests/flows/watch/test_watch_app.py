@@ -36,6 +36,11 @@ from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.reporter import NAME, PhaseRecorder, Silent
 
 ORIGIN = "http://127.0.0.1"
+STATISTICS = (
+    "INFO 11-29 10:00:00 Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation throughput: 50.0 tokens/s, "
+    "Running: 8 reqs, Waiting: {waiting} reqs, GPU KV cache usage: 90.0%, Prefix cache hit rate: 0.0%\n"
+)
+"""Line of a vLLM server's log."""
 
 
 def client(workspace, escaping=True):
@@ -361,7 +366,15 @@ def test_phases_of_a_running_process_arrive_and_are_gone_with_it(events):
         assert said["current"] == said["phases"][0]["text"] == "r4 rollout: 30 of 128 episodes"
         recorder.note("r4 update")
         until(lambda said: [each["name"] for each in said["phases"]] == ["r4 rollout", "r4 update"])
+        paths.engine.mkdir(exist_ok=True)
+        (paths.engine / "server-0.log").write_text(STATISTICS.format(waiting=6))
+        until(lambda said: said["engines"] == ["server-0: 8 running, 6 waiting, 50 tokens/s, cache 90 %"])
+        with (paths.engine / "server-0.log").open("a") as log:
+            log.write(STATISTICS.format(waiting=7))
+        until(lambda said: said["engines"] == ["server-0: 8 running, 7 waiting, 50 tokens/s, cache 90 %"])
+        page = client(Workspace(paths.workspace.root)).get("/runs/first").text
+        assert "<li>server-0: 8 running, 7 waiting, 50 tokens/s, cache 90 %</li>" in page
         recorder.close()
     # As after a kill: the file stays, and without a holder it means nothing.
     assert (paths.root / NAME).is_file()
-    until(lambda said: said["phases"] == [] and not said["status"].startswith("running"))
+    until(lambda said: said["phases"] == said["engines"] == [] and not said["status"].startswith("running"))

@@ -52,6 +52,10 @@ def test_on_a_cpu_a_prompt_is_never_cut(python, monkeypatch):
     assert environment["VLLM_CPU_KVCACHE_SPACE"] == "1"
 
 
+def test_a_server_logs_its_queues_more_often_than_a_batch_takes(python):
+    assert line(python)[1]["VLLM_LOG_STATS_INTERVAL"] == "2"
+
+
 def test_each_server_has_its_gpus(python, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     options, environment = line(python, replicas=2, devices=("0,1", "2,3"), gpu_memory_utilization=0.5)
