@@ -98,7 +98,7 @@ def files(table: Path) -> list[str]:
 
 
 def belonging(names: Iterable[str], kept: Iterable[Version]) -> list[str]:
-    """Those of some files, relative to the table, that belong to one of the versions."""
+    """Files of a list, relative to the table, that belong to one of the versions, in its order."""
     stems = frozenset[str]().union(*(version.stems for version in kept))
     return [name for name in names if name in stems or _deletion_stem(name) in stems]
 
