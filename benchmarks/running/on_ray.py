@@ -18,15 +18,16 @@ from coevo.envs.failures import EpisodeFailure
 from coevo.envs.stateful.cluster_workers import ClusterWorkers
 from coevo.envs.stateful.interface import Live
 from coevo.envs.stateful.stateful_environment import StatefulEnvironment
-from coevo.flows.servers.ray_cluster import cluster_address, cluster_down, cluster_up
+from coevo.flows.servers.ray_cluster import cluster_address, cluster_down, cluster_nodes, cluster_up
 from coevo.records.draws import Key, generator
 from coevo.records.task import Panel, Task
 from coevo.utilities.cluster.joined_cluster import joined, leave
+from coevo.utilities.processes import Resources
 
 STARTS, NODES, START_S = 5, 3, 120.0
 """Starts of a cluster, its nodes, and the limit of each attempt."""
 WAIT_S, SPEEDUP = 0.3, 3.5
-EPISODES, TURNS, ROUNDS = 16, 4, 30
+EPISODES, TURNS, ROUNDS, CPU_ROUNDS = 16, 4, 30, 300
 MOST_MS = 2.0
 
 
@@ -79,6 +80,9 @@ def run(bench: Bench) -> None:
     found = bench.cell("call", partial(call, root))
     print(f"a call of one episode            {found['added_ms_one']:.2f} ms more than here (target {MOST_MS})")
     print(f"a call of {EPISODES} episodes            {found['added_ms_batch']:.2f} ms more than here")
+    print(f"a call that does nothing         {found['bare_ms']:.2f} ms")
+    print("  ms of processors that they add ", end="")
+    print(", ".join(f"{found[name]:.2f}" for name in ("added_cpu_ms_one", "added_cpu_ms_batch", "bare_cpu_ms")))
     found = bench.cell("kills", partial(kills, root))
     print(f"nodes killed in a turn           {found['equal']} of {found['tried']} runs equal")
 
@@ -163,7 +167,11 @@ def waiting(root: Path) -> BenchResult:
 
 
 def call(root: Path) -> BenchResult:
-    """Cost of a turn on the cluster beside one here, for one episode and for a batch."""
+    """Cost of a turn on the cluster beside one here, in turns, for one episode and for a batch; and of a bare call.
+
+    ``cpu`` is time of processors, of this process and of all of the cluster: on a busy machine, a call mostly waits for
+    one.
+    """
     found: dict[str, float] = {}
     with (
         cluster(root, 1, 4),
@@ -172,17 +180,64 @@ def call(root: Path) -> BenchResult:
     ):
         played(here, EPISODES, 1)
         for name, episodes in (("one", 1), ("batch", EPISODES)):
-            for where, env in (("here", here), ("there", there)):
-                states = [state for state, _ in started(env.try_start(env.sample(episodes, Key(()))))]
-
-                def turn(env: DelayedDraws = env, episodes: int = episodes) -> None:
-                    nonlocal states
-                    states = [step.state for step in started(env.try_step(states, ["0"] * episodes))]
-
-                found[f"{where}_ms_{name}"] = 1000 * seconds_of(turn, ROUNDS)
-                env.release(states)
-            found[f"added_ms_{name}"] = found[f"there_ms_{name}"] - found[f"here_ms_{name}"]
+            turns = {"here": Turns(here, episodes), "there": Turns(there, episodes)}
+            seconds = [{where: seconds_of(each.play, 1) for where, each in turns.items()} for _ in range(ROUNDS)]
+            found |= {f"{where}_ms_{name}": 1000 * median(each[where] for each in seconds) for where in turns}
+            found[f"added_ms_{name}"] = 1000 * median(each["there"] - each["here"] for each in seconds)
+            cpu = {where: cpu_of(root, each.play) for where, each in turns.items()}
+            found[f"added_cpu_ms_{name}"] = 1000 * (cpu["there"] - cpu["here"])
+            for each in turns.values():
+                each.end()
+        bare = bare_call(root)
+        found |= {"bare_ms": 1000 * seconds_of(bare, ROUNDS), "bare_cpu_ms": 1000 * cpu_of(root, bare)}
     return dict(found)
+
+
+def cpu_of(root: Path, work: Callable[[], object]) -> float:
+    """Seconds of processors that work takes, here and in all processes of the cluster."""
+    before = cpu_so_far(root)
+    for _ in range(CPU_ROUNDS):
+        work()
+    return (cpu_so_far(root) - before) / CPU_ROUNDS
+
+
+def cpu_so_far(root: Path) -> float:
+    """Seconds of processors of this process, its children and the cluster."""
+    roots = [psutil.Process(), *(psutil.Process(node.pid) for node in cluster_nodes(root))]
+    family = {each for one in roots for each in (one, *one.children(recursive=True))}
+    times = [each.cpu_times() for each in family]
+    return float(sum(each.user + each.system for each in times))
+
+
+class Turns:
+    """Live episodes of an environment, which are played turn by turn."""
+
+    def __init__(self, env: DelayedDraws, episodes: int) -> None:
+        self._env = env
+        self._states = [state for state, _ in started(env.try_start(env.sample(episodes, Key(()))))]
+
+    def play(self) -> None:
+        """One turn of all."""
+        self._states = [step.state for step in started(self._env.try_step(self._states, ["0"] * len(self._states)))]
+
+    def end(self) -> None:
+        """Close them."""
+        self._env.release(self._states)
+
+
+class Nothing:
+    """Part of an actor that does nothing."""
+
+    def nothing(self) -> None:
+        """Return at once."""
+
+
+def bare_call(root: Path) -> Callable[[], object]:
+    """A call of an actor that does nothing, which is ready."""
+    there, least = joined(cluster_address(root), START_S), Resources(0)
+    actor = there.actor(f"{__name__}:{Nothing.__name__}", (), least, there.nodes()[0])
+    assert actor.ready(START_S)
+    return partial(actor.call, "nothing", seconds=START_S)
 
 
 def kills(root: Path) -> BenchResult:

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
@@ -32,12 +32,13 @@ from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.bank_address import BankAddress, BankPath, bank_path
 from coevo.memory.bank.change import BankChange
 from coevo.memory.bank.lance_files import manifest_name
+from coevo.records.entry import Entry
 from coevo.utilities.errors import CoevoError
 
-SIZES = (100, 1_000, 10_000)
-CHANGED, REPEATS, REQUESTS = 20, 3, 20
+SIZES = (100, 1_000, 10_000, 100_000)
+CHANGED, REPEATS, REQUESTS = 20, 5, 8
 READERS, READ_ENTRIES, WRITES = 64, 10_000, 10
-REVISIONS = (50, 200)
+REVISIONS = (200, 1_000)
 COMMANDS = ("log", "report", "fsck", "gc")
 BUCKET = "bench"
 KEYS = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -77,27 +78,41 @@ def run(bench: Bench) -> None:
 
 
 def measure_bank(entries: int) -> BenchResult:
-    """Medians of a snapshot of a small change and of its rollback, in a directory and on S3; requests of the latter."""
+    """Medians of a snapshot of a small change and of its rollback, in a directory and on S3, in turns."""
+    lessons = [large_run.entry(number, 1) for number in range(entries)]
     with TemporaryDirectory() as folder, s3(Path(folder)) as log:
-        here, there = _timed(str(Path(folder) / "bank"), entries, log), _timed(f"s3://{BUCKET}/bank", entries, log)
-    return {"entries": entries, "directory": here, "s3": there}
+        addresses = {"directory": str(Path(folder) / "bank"), "s3": f"s3://{BUCKET}/bank"}
+        banks = {where: _TimedBank(address, lessons, log) for where, address in addresses.items()}
+        for number in range(REPEATS):
+            for bank in banks.values():
+                bank.change(10 + number)
+        return {"entries": entries, **{where: bank.figures() for where, bank in banks.items()}}
 
 
-def _timed(address: str, entries: int, log: Path) -> BenchResult:
-    bank, lessons = Bank(address), [large_run.entry(number, 1) for number in range(entries)]
-    first = _seconds(partial(bank.merge, BankChange(tuple(lessons))))
-    state = bank.versions(), bank.hashes()
-    found: dict[str, list[float]] = {name: [] for name in ("snapshot", "rollback")}
-    asked = dict(found, snapshot=[], rollback=[])
-    for number in range(REPEATS):
-        change = BankChange(large_run.edited(lessons[:CHANGED], 10 + number))
-        for name, what in (("snapshot", partial(snapshot, bank, change)), ("rollback", partial(bank.restore, *state))):
-            before = _requests(log)
-            found[name].append(_seconds(what))
-            asked[name].append(_requests(log) - before)
-    seconds = {f"{name}_seconds": median(values) for name, values in found.items()}
-    seconds["request_seconds"] = _request_seconds(bank_path(address), log)
-    return {"first_seconds": first, **seconds, **{f"{name}_requests": median(values) for name, values in asked.items()}}
+class _TimedBank:
+    """A bank, with seconds and requests of what is done to it."""
+
+    def __init__(self, address: str, lessons: Sequence[Entry], log: Path) -> None:
+        self._bank, self._lessons, self._log = Bank(address), lessons, log
+        self._first = _seconds(partial(self._bank.merge, BankChange(tuple(lessons))))
+        self._state, self._path = (self._bank.versions(), self._bank.hashes()), bank_path(address)
+        self._found: dict[str, list[float]] = {"request_seconds": []}
+
+    def change(self, revision: int) -> None:
+        """Snapshot of some edited lessons, and its rollback."""
+        change = BankChange(large_run.edited(self._lessons[:CHANGED], revision))
+        self._timed("snapshot", partial(snapshot, self._bank, change))
+        self._timed("rollback", partial(self._bank.restore, *self._state))
+        self._found["request_seconds"].append(_request_seconds(self._path, self._log))
+
+    def figures(self) -> BenchResult:
+        """Medians."""
+        return {"first_seconds": self._first, **{name: median(values) for name, values in self._found.items()}}
+
+    def _timed(self, name: str, what: Callable[[], object]) -> None:
+        before = _requests(self._log)
+        self._found.setdefault(f"{name}_seconds", []).append(_seconds(what))
+        self._found.setdefault(f"{name}_requests", []).append(_requests(self._log) - before)
 
 
 def _request_seconds(bank: BankPath, log: Path) -> float:
@@ -146,11 +161,14 @@ def _announce(bank: Bank, path: Path) -> None:
 
 
 def measure_revisions(bench: Bench, count: int) -> BenchResult:
-    """A run of many revisions: seconds of its last commits, memory, open files and bytes, and of reading commands."""
+    """A run of many revisions: seconds of its last commits and of reading commands, memory, open files and bytes.
+
+    All seconds are those of processors.
+    """
     shutil.rmtree(bench.workspace.root, ignore_errors=True)
     moments: list[float] = []
     paths = fsck_time.commit_revisions(
-        bench, load_recipe(fsck_time.RECIPE, []), count, lambda _: moments.append(time.monotonic())
+        bench, load_recipe(fsck_time.RECIPE, []), count, lambda _: moments.append(sum(os.times()[:4]))
     )
     steps = [after - before for before, after in pairwise(moments)][-20:]
     process, size = psutil.Process(), sum(file.stat().st_size for file in paths.root.rglob("*") if file.is_file())
@@ -163,7 +181,9 @@ def measure_revisions(bench: Bench, count: int) -> BenchResult:
     }
     for name in COMMANDS:
         arguments = (name,) if name in ("fsck", "gc") else (name, paths.name)
-        figures[name] = _seconds(partial(_command, bench, *arguments))
+        before = fsck_time.cpu_of_children()
+        _command(bench, *arguments)
+        figures[name] = fsck_time.cpu_of_children() - before
     return figures
 
 

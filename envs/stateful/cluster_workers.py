@@ -283,7 +283,7 @@ class ClusterWorkers:
                     return ready
                 if time.monotonic() > give_up:
                     self.shutdown()
-                    raise cluster.lacking(resources, POOL, self._seconds)
+                    raise cluster.late(resources, POOL, self._seconds)
                 time.sleep(POLL_INTERVAL_S)
 
     def _place(self, cluster: JoinedCluster, resources: Resources) -> None:

@@ -11,7 +11,7 @@ address=$(srun --nodes=1 --ntasks=1 --nodelist="$head" hostname --ip-address | c
 token=$(mktemp "$HOME/.coevo-ray-XXXXXX")  # mode 0600, in a home that all nodes see
 openssl rand -hex 32 > "$token"
 trap 'kill $(jobs -p); rm -f "$token"' EXIT
-export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$token RAY_USAGE_STATS_ENABLED=0
+export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$token RAY_USAGE_STATS_ENABLED=0 RAY_worker_niceness=0
 export RAY_health_check_failure_threshold=4 RAY_health_check_period_ms=500 RAY_health_check_timeout_ms=2000
 srun --nodes=1 --ntasks=1 --nodelist="$head" --overlap \
     ray start --block --head --node-ip-address="$address" --port=6379 --include-dashboard=false &

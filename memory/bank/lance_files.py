@@ -58,10 +58,6 @@ class Version:
         """The ``stems`` that reading the version needs, sorted."""
         return sorted(stem for stem in self.stems if not stem.startswith(TRANSACTIONS))
 
-    def needs(self, name: str) -> bool:
-        """Report whether a file, relative to the table, belongs to this version."""
-        return name in self.stems or (name.startswith("_deletions/") and name.rpartition(".")[0] in self.stems)
-
 
 def manifest_name(version: int) -> str:
     """Manifest of a version, relative to its table."""
@@ -99,6 +95,12 @@ def files(table: Path) -> list[str]:
     folders = (table / name for name in ("data", "_deletions", "_transactions"))
     found = (path for folder in folders for path in folder.glob("*") if path.is_file())
     return sorted(path.relative_to(table).as_posix() for path in found)
+
+
+def belonging(names: Iterable[str], kept: Iterable[Version]) -> list[str]:
+    """Files of a list, relative to the table, that belong to one of the versions, in its order."""
+    stems = frozenset[str]().union(*(version.stems for version in kept))
+    return [name for name in names if name in stems or _deletion_stem(name) in stems]
 
 
 def mirror(table: Path, into: Path, names: Iterable[str], instead: Mapping[str, Path] = NOTHING) -> None:
@@ -140,6 +142,10 @@ def read_version(path: Path) -> Version:
         raise CoevoError(
             f"{path}: not a manifest of Lance as it is known here ({error}): nothing was removed"
         ) from None
+
+
+def _deletion_stem(name: str) -> str | None:
+    return name.rpartition(".")[0] if name.startswith("_deletions/") else None
 
 
 def _stems(fields: list[tuple[int, ProtobufValue]]) -> Iterator[str]:

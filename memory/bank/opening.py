@@ -12,7 +12,7 @@ from weakref import finalize
 from coevo.memory.bank.bank_address import BankAddress, BankPath, connect
 from coevo.memory.bank.change import SCHEMAS
 from coevo.memory.bank.lance_errors import UnreadableError, readable
-from coevo.memory.bank.lance_files import Version, manifest_name, manifests, mirror, read_version
+from coevo.memory.bank.lance_files import Version, belonging, manifest_name, manifests, mirror, read_version
 from coevo.utilities.errors import CoevoError
 
 HINT = "_versions/latest_version_hint.json"
@@ -159,7 +159,7 @@ def _copy_version(table: BankAddress, into: Path, manifest: str) -> None:
     except CoevoError:
         raise ValueError(f"{manifest} is damaged") from None
     for folder in ("data", "_deletions"):
-        for name in filter(version.needs, (f"{folder}/{file}" for file in (table / folder).names())):
+        for name in belonging((f"{folder}/{file}" for file in (table / folder).names()), [version]):
             (table / name).copy_to(into / name)
 
 

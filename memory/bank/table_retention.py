@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from coevo.memory.bank.lance_files import files, manifest_name, read_version, versions
+from coevo.memory.bank.lance_files import belonging, files, manifest_name, read_version, versions
 from coevo.memory.bank.opening import require_version
 from coevo.memory.bank.table import RecordedTable
 from coevo.utilities.errors import CoevoError
@@ -51,19 +51,21 @@ def prove(bank: Path, kept: KeptVersions, scratch: Path) -> None:
 
 
 def _surplus(table: Path, wanted: set[int]) -> list[Path]:
-    present = versions(table)
-    staying = [version for version in present if version.number in wanted or version is present[-1]]
-    manifests = [version.manifest for version in present if version not in staying]
-    names = (name for name in files(table) if not any(version.needs(name) for version in staying))
-    return [*manifests, *(table / name for name in names)]
+    present, names = versions(table), files(table)
+    numbers = wanted | {version.number for version in present[-1:]}
+    manifests = [version.manifest for version in present if version.number not in numbers]
+    staying = {*belonging(names, (version for version in present if version.number in numbers))}
+    return [*manifests, *(table / name for name in names if name not in staying)]
 
 
 def _link(table: Path, into: Path, wanted: set[int]) -> None:
     for number in wanted:
         require_version(table.parent, table.stem, number)
     staying = [read_version(table / manifest_name(number)) for number in sorted(wanted)]
-    names = [name for name in files(table) if any(version.needs(name) for version in staying)]
-    for name in [*names, *(version.manifest.relative_to(table).as_posix() for version in staying)]:
+    for name in [
+        *belonging(files(table), staying),
+        *(version.manifest.relative_to(table).as_posix() for version in staying),
+    ]:
         (into / name).parent.mkdir(parents=True, exist_ok=True)
         try:
             os.link(table / name, into / name)

@@ -2,12 +2,14 @@
 
     python tests/support/kill_at.py --kill coevo.tasks.play.play:RolloutWorker.play_turn@5 -- resume first --workspace w
     python tests/support/kill_at.py --kill 'stage:update@2~0.08' --trace t -- resume first --workspace w
+    python tests/support/kill_at.py --strike 'stage:update@2' --victims folder -- resume first --workspace w
     python tests/support/kill_at.py --without coevo.memory.bank.bank:Bank.restore -- resume first --workspace w
 
 ``module:Name.attr@n`` dies when the function is entered for the n-th time, ``…@n+`` when it returns, ``…@n~0.2`` 0.2
 seconds after it was entered, wherever it is by then; ``stage:update@n`` names a stage of the loop. ``--without`` takes
 the function out (it does nothing), to show that a test notices. ``--trace`` keeps in a file what is being done, see
-``now``. Production code has no hooks.
+``now``. ``--strike`` sends a signal to another process at such a place, and there may be several of them: the command
+waits until a victim is named, see ``struck``. Production code has no hooks.
 """
 
 import argparse
@@ -32,6 +34,12 @@ PARTS = {
 PUBLISHING = "coevo.tasks.publish.mlflow.tracker:Tracker.publish"
 PICTURES = "coevo.tasks.publish.mlflow.tracker:publish_pictures"
 """Taken out of every run: they take most of the time of a publication, and no test of a whole run looks at them."""
+REACHED, VICTIM, STRUCK = "reached", "victim", "struck"
+"""Files of a folder of victims: the place that was reached; process and signal; the moment."""
+PATIENCE = 900.0
+"""Seconds that a command and the process that names its victims wait for each other."""
+STRIKING = threading.Lock()
+"""Held from a place to its strike: stages side by side take turns."""
 WIDTH = 80
 AND = " + "
 
@@ -58,26 +66,76 @@ def wrap(target, around):
 
 def kill_in(target):
     """Die at a place that is written as the module says."""
-    found = PLACE.fullmatch(target)
-    where, left = found["where"], [int(found["count"])]
-    stage = where.removeprefix("stage:") if where.startswith("stage:") else None
 
     def die():
         print(f"killed in {target}", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
+
+    act_in(target, lambda: None, die)
+
+
+def strike_in(target, victims):
+    """Let another process name a victim at a place, and send it a signal."""
+    victim = []
+
+    def ask():
+        STRIKING.acquire()
+        write_whole(victims / REACHED, target)
+        victim[:] = map(int, taken(victims / VICTIM).split())
+
+    def strike():
+        moment = time.monotonic()
+        os.kill(*victim)
+        write_whole(victims / STRUCK, str(moment))
+        STRIKING.release()
+
+    act_in(target, ask, strike)
+
+
+def struck(victims, victim, number):
+    """Name the victim of a command that waits at a place; the moment at which it was struck, by ``time.monotonic``."""
+    write_whole(victims / VICTIM, f"{victim} {int(number)}")
+    return float(taken(victims / STRUCK))
+
+
+def taken(path):
+    """Wait for a file, and remove it; its text."""
+    give_up = time.monotonic() + PATIENCE
+    while not path.exists():
+        assert time.monotonic() < give_up, f"there is no {path}"
+        time.sleep(0.02)
+    text = path.read_text()
+    path.unlink()
+    return text
+
+
+def write_whole(path, text):
+    """Write a file that is never seen half."""
+    half = path.with_suffix(".half")
+    half.write_text(text)
+    half.rename(path)
+
+
+def act_in(target, before, act):
+    """Call ``act`` at a place, and ``before`` in front of its delay."""
+    found = PLACE.fullmatch(target)
+    where, left = found["where"], [int(found["count"])]
+    stage = where.removeprefix("stage:") if where.startswith("stage:") else None
 
     def around(call, *args):
         fatal = False
         if stage is None or args[0].name == stage:
             left[0] -= 1
             fatal = left[0] == 0
+        if fatal:
+            before()
         if fatal and found["delay"]:
-            threading.Thread(target=lambda: (time.sleep(float(found["delay"])), die()), daemon=True).start()
+            threading.Thread(target=lambda: (time.sleep(float(found["delay"])), act()), daemon=True).start()
         elif fatal and not found["after"]:
-            die()
+            act()
         result = call()
         if fatal and found["after"]:
-            die()
+            act()
         return result
 
     wrap(STAGES if stage else where, around)
@@ -137,6 +195,8 @@ def main():
     sys.path.insert(0, str(Path(__file__).parents[2]))
     parser = argparse.ArgumentParser()
     parser.add_argument("--kill")
+    parser.add_argument("--strike", action="append", default=[])
+    parser.add_argument("--victims", type=Path)
     parser.add_argument("--trace")
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("command", nargs=argparse.REMAINDER)
@@ -148,6 +208,8 @@ def main():
             take_out(target)
         if arguments.kill:
             kill_in(arguments.kill)
+        for place in arguments.strike:
+            strike_in(place, arguments.victims)
         if arguments.trace:  # around the kill, so that a stage is named before it dies at its very beginning
             trace_to(arguments.trace)
 

@@ -276,13 +276,16 @@ class JoinedCluster:
         named, nodes = asked(resources), self.suited(resources, pool)
         return sum(min([int(node.total[name] / each) for name, each in named.items()], default=1) for node in nodes)
 
-    def lacking(self, resources: Resources, pool: str, seconds: float) -> ClusterError:
+    def lacking(self, resources: Resources, pool: str, seconds: float, missed: str = "none had it") -> ClusterError:
         """Error of a process for which no room was found: says what is asked and what each node has free."""
-        wanted = _written(asked(resources))
+        wanted, limit = _written(asked(resources)), f"{self._names.limit}{seconds:g} s"
         return ClusterError(
-            f"{pool} asks for {wanted} of a node, and none had it in {self._names.limit}{seconds:g} s: "
-            f"{_offer(self.nodes(), True)}"
+            f"{pool} asks for {wanted} of a node, and {missed} in {limit}: {_offer(self.nodes(), True)}"
         )
+
+    def late(self, resources: Resources, pool: str, seconds: float) -> ClusterError:
+        """Error of processes that were not ready in time, though there may have been room."""
+        return self.lacking(resources, pool, seconds, "no process with it was ready (a node with room was too busy)")
 
 
 def asked(resources: Resources) -> dict[str, float]:

@@ -282,7 +282,7 @@ class ClusterLauncher(Launcher):
             found += [NodePlace(actor, reservation) for actor in actors]
             for actor in actors:
                 if not actor.ready(deadline - time.monotonic()):
-                    raise cluster.lacking(resources, asker, self._seconds)
+                    raise cluster.late(resources, asker, self._seconds)
         except BaseException:
             for place in found:
                 place.end()

@@ -33,6 +33,8 @@ WATCHFUL = {
     "RAY_health_check_failure_threshold": "4",
 }
 """A frozen node is given up after about 10 s instead of a minute."""
+EQUAL = {"RAY_worker_niceness": "0"}
+"""Ray gives actors a niceness of 15: beside other programs of a machine, hardly any time of its processors."""
 AGENT_PORTS = (
     "--dashboard-agent-grpc-port",
     "--dashboard-agent-listen-port",
@@ -185,4 +187,4 @@ def _variables(ours: Mapping[str, str], token: Path) -> dict[str, str]:
     """Environment of a node's processes."""
     kept = {name: value for name, value in ours.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
     folders = os.pathsep.join(os.path.abspath(path) for path in sys.path if path)  # noqa: PTH100
-    return kept | QUIET | ON_LOOPBACK | PATIENT | WATCHFUL | access(token) | UTF8 | {"PYTHONPATH": folders}
+    return kept | QUIET | ON_LOOPBACK | PATIENT | WATCHFUL | EQUAL | access(token) | UTF8 | {"PYTHONPATH": folders}

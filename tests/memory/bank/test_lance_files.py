@@ -1,10 +1,14 @@
 """Manifests of Lance from outside are read in bounded time and memory."""
 
+import time
+
 import lancedb
 import pytest
 
 from coevo.memory.bank.lance_files import (
     MAGIC,
+    Version,
+    belonging,
     check_enclosed,
     files,
     manifest_name,
@@ -28,9 +32,20 @@ def test_files_of_a_version_are_all_that_this_lancedb_needs_for_it(tmp_path):
     assert [each.number for each in found] == [each["version"] for each in table.list_versions()]
     for each in found:
         alone = tmp_path / str(each.number)
-        mirror(path, alone / "t.lance", [manifest_name(each.number), *filter(each.needs, files(path))])
+        mirror(path, alone / "t.lance", [manifest_name(each.number), *belonging(files(path), [each])])
         table.checkout(each.number)
         assert lancedb.connect(alone).open_table("t").to_arrow() == table.to_arrow()
+
+
+def test_files_of_many_versions_are_found_in_one_walk():
+    kept = [
+        Version(number, None, frozenset({f"data/{number}", f"_deletions/{number}"}), {}) for number in range(10_000)
+    ]
+    names = [f"{folder}/{number}" for folder in ("data", "_deletions") for number in range(20_000)]
+    before = time.process_time()
+    found = belonging((f"{name}.arrow" if "deletions" in name else name for name in names), kept)
+    assert time.process_time() - before < 2
+    assert len(found) == 20_000
 
 
 def manifest(fields, before=b""):
@@ -56,8 +71,8 @@ def test_number_and_files_are_found_among_fields_of_every_type(tmp_path):
     assert found.number == 300
     assert found.read == ["_deletions/0-0-0", "_deletions/4-5-9", "data/a.lance"]
     assert found.stems == {*found.read, "_transactions/300-x.txn"}
-    assert all(map(found.needs, ("_deletions/4-5-9.arrow", "_deletions/0-0-0.bin", "data/a.lance")))
-    assert not any(map(found.needs, ("_deletions/4-5-8.arrow", "data/b.lance", "data/a.lance.tmp")))
+    its = ["_deletions/4-5-9.arrow", "_deletions/0-0-0.bin", "data/a.lance"]
+    assert belonging([*its, "_deletions/4-5-8.arrow", "data/b.lance", "data/a.lance.tmp"], [found]) == its
 
 
 NUMBERED = b"\x18\x01"  # field 3: version 1
