@@ -12,7 +12,6 @@ from pathlib import Path
 
 from coevo.lineage.atomic_files import remove
 from coevo.lineage.git import Git
-from coevo.lineage.loose_objects import branch_commit, loose_object, named_in
 from coevo.lineage.objects.artifacts import Artifacts
 from coevo.lineage.revision.commit_tree import MANIFEST, read_revisions
 from coevo.lineage.revision.manifest import Manifest
@@ -54,19 +53,18 @@ class Repository:
         return manifests_in(self.git, commits)
 
     def following(self, commit: str) -> tuple[str, Manifest] | None:
-        """Commit and manifest of the branch if its only parent is ``commit``, without a process of git.
+        """Commit and manifest of the branch if its only parent is ``commit``, without a process of git; None if not."""
+        from dulwich.repo import Repo
 
-        None if it is not, or if its objects lie in a pack.
-        """
-        directory = self.root / ".git"
         try:
-            name = branch_commit(directory, MAIN)
-            header = loose_object(directory, name, "commit").partition(b"\n\n")[0].decode().splitlines()
-            if [line for line in header if line.startswith("parent ")] != [f"parent {commit}"]:
-                return None
-            tree = loose_object(directory, header[0].removeprefix("tree "), "tree")
-            return name, Manifest.parse(loose_object(directory, named_in(tree, MANIFEST), "blob").decode())
-        except (OSError, *UNREADABLE):
+            with Repo(str(self.root)) as files:
+                name = files.refs[MAIN.encode()]
+                found = files[name]
+                if found.parents != [commit.encode()]:
+                    return None
+                manifest = files[files[found.tree][MANIFEST.encode()][1]]
+                return name.decode(), Manifest.parse(manifest.data.decode())
+        except Exception:  # noqa: BLE001 - dulwich raises of many kinds; git reads it next, and says what is wrong
             return None
 
     def vet(self, commits: Sequence[str]) -> None:

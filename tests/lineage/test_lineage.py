@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import zlib
 
 import pytest
 from support.lineage_driver import Shelf, lineage_in, play, run_in, states
@@ -48,8 +49,26 @@ def test_what_follows_a_commit_is_the_last_revision_right_after_it_and_nothing_e
         commits = lineage.history.commits()
         assert lineage.history.following(commits[2]) == (commits[3], lineage.history.head())
         assert [lineage.history.following(each) for each in (*commits[:2], commits[3], "0" * 40)] == [None] * 4
+    git(run, "repack", "-a", "-d", "-q")
+    git(run, "pack-refs", "--all")
+    assert lineage.history.following(commits[2]) == (commits[3], lineage.history.head())
     git(run, "update-ref", "-d", "refs/heads/main")
     assert lineage.history.following(commits[2]) is None
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [b"", b"no stream", zlib.compress(b"blob 1\0x"), zlib.compress(b"commit 9\0short")],
+    ids=["empty", "no stream", "another kind", "short"],
+)
+@pytest.mark.parametrize("damaged", ["main", "main^{tree}", "main:manifest.json"])
+def test_nothing_follows_a_commit_where_an_object_is_damaged(directory, run, damaged, stored):
+    commits = lineage_in(directory).history.commits()
+    name = git(run, "rev-parse", damaged).strip()
+    file = run.lineage / ".git" / "objects" / name[:2] / name[2:]
+    file.chmod(0o600)
+    file.write_bytes(stored)
+    assert lineage_in(directory).history.following(commits[2]) is None
 
 
 def test_what_commit_returns_is_what_is_read_back(directory, run):
