@@ -334,8 +334,8 @@ class Starting:
             why = self.handle.lost or last_error(self.log, self.written)
             raise NotReadyError(f"ended before it was ready: {why}; see {self.log}")
         self.handle.stop()
-        limit = f"{self.limit}={seconds:g} s" if self.limit else f"{seconds:g} s"
-        raise NotReadyError(f"was not ready in {limit} and was stopped: raise the limit, or see {self.log}")
+        limit, remedy = (f"{self.limit}=", "raise the limit, or ") if self.limit else ("", "")
+        raise NotReadyError(f"was not ready in {limit}{seconds:g} s and was stopped: {remedy}see {self.log}")
 
 
 def last_error(log: Path, start: int = 0) -> str:

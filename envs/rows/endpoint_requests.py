@@ -8,13 +8,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import OpenerDirector, Request
 
 from coevo.configs.proxies import opener_of
 from coevo.records.stated_error import error_in, status_in, words_of
+from coevo.records.stated_pause import pause_in, pause_of
 from coevo.utilities.errors import CoevoError
 
 MAX_RESPONSE_BYTES = 2**20
@@ -27,6 +28,24 @@ AGAIN = (408, 409, 425, 429, 500, 502, 503, 504)
 
 class EndpointError(CoevoError):
     """An endpoint that does not reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Request without a response.
+
+    Attributes:
+        reason: reason, for a person.
+        again: True if the request may be sent again.
+        pause: seconds that the endpoint asks for, 0 if it does not say.
+    """
+
+    reason: str
+    again: bool
+    pause: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.reason}, again in {self.pause:g} s" if self.pause else self.reason
 
 
 @dataclass(frozen=True)
@@ -55,6 +74,8 @@ class CompletionsEndpoint:
     def asked(self, body: Mapping[str, Any], retries: int | None = None) -> tuple[bytes, int]:
         """Send a request until there is a response, or no repetition is left.
 
+        A repetition waits as long as the endpoint asks for, if the requests may take that long together.
+
         Returns:
             the response, and how often the request was sent.
 
@@ -62,24 +83,32 @@ class CompletionsEndpoint:
             EndpointError: there is no response.
         """
         most = self.retries if retries is None else min(retries, self.retries)
+        until = monotonic() + self.seconds * (most + 1)
         for attempt in range(most + 1):
-            try:
-                content = self._sent(body)
-                stated = _error(content)
-                if not stated:
-                    return content, attempt + 1
-                reason, again = f"{words_of(stated)[:200]!r}", status_in(stated) in AGAIN
-            except HTTPError as error:
-                error.close()
-                reason, again = f"state {error.code}", error.code in AGAIN
-            except (OSError, HTTPException) as error:
-                reason, again = f"{type(error).__name__}: {str(error)[:100]}", True
-            if not again or attempt == most:
+            content, refusal = self._tried(body)
+            if refusal is None:
+                return content, attempt + 1
+            pause = max(refusal.pause, RETRY_INTERVAL_S * 2**attempt)
+            if not refusal.again or attempt == most or monotonic() + pause > until:
                 break
-            sleep(RETRY_INTERVAL_S * 2**attempt)
+            sleep(pause)
         raise EndpointError(
-            f"{self.who} at {self.url} does not reply ({reason}): start it, or correct url, key or model"
+            f"{self.who} at {self.url} does not reply ({refusal}): start it, or correct url, key or model"
         )
+
+    def _tried(self, body: Mapping[str, Any]) -> tuple[bytes, "Refusal | None"]:
+        """Send a request once: the response, or why there is none."""
+        try:
+            content = self._sent(body)
+            stated = _error(content)
+            if not stated:
+                return content, None
+            return b"", Refusal(f"{words_of(stated)[:200]!r}", status_in(stated) in AGAIN, pause_in(stated))
+        except HTTPError as error:
+            with error:
+                return b"", Refusal(f"state {error.code}", error.code in AGAIN, _pause(error))
+        except (OSError, HTTPException) as error:
+            return b"", Refusal(f"{type(error).__name__}: {str(error)[:100]}", True)
 
     def _sent(self, body: Mapping[str, Any]) -> bytes:
         headers = {"Content-Type": "application/json", "User-Agent": "coevo", "Accept-Encoding": "identity"}
@@ -110,3 +139,12 @@ def _error(content: bytes) -> Any:
         return error_in(json.loads(content))
     except (ValueError, RecursionError):
         return None
+
+
+def _pause(error: HTTPError) -> float:
+    """Seconds that a refusal asks for, in its headers or in its content."""
+    stated = pause_of({name.lower(): value for name, value in error.headers.items()})
+    try:
+        return stated or pause_in(_error(error.read(MAX_RESPONSE_BYTES)))
+    except (OSError, HTTPException):
+        return 0.0

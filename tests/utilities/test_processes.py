@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from coevo.utilities import processes
-from coevo.utilities.processes import Launch, ServerProcess, end_group, wait, wait_ready
+from coevo.utilities.processes import Launch, NotReadyError, ServerProcess, Starting, end_group, wait, wait_ready
 
 STUBBORN = """
 import signal, subprocess, sys, time
@@ -71,6 +71,17 @@ def test_the_wait_ends_with_the_process_or_the_time(tmp_path):
     assert wait_ready(lambda: True, lambda: False, 0)
     wait(lambda: False, 0)
     assert time.monotonic() - since < 30
+
+
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [("", "in 0 s and was stopped: see "), ("a.limit", "in a.limit=0 s and was stopped: raise the limit, or see ")],
+)
+def test_a_server_that_is_late_is_stopped_and_its_limit_named_where_there_is_one(tmp_path, limit, says):
+    process = started("import sys; sys.stdin.read()", tmp_path, leash=True)
+    with pytest.raises(NotReadyError, match=f"was not ready {says}"):
+        Starting(process, tmp_path / "log", limit=limit).wait(lambda: False, 0)
+    assert not process.runs()
 
 
 @pytest.mark.parametrize("waits", [wait, lambda done, seconds: wait_ready(done, lambda: True, seconds)])

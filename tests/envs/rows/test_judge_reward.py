@@ -109,6 +109,31 @@ def test_a_failure_is_asked_again_and_a_refusal_is_not():
         assert len(requests) == 2
 
 
+PAUSES = {
+    "seconds": (429, b"", {"Retry-After": "1"}),
+    "milliseconds": (503, b"", {"retry-after-ms": "900"}),
+    "a date": (429, b"", {"Date": "Mon, 30 Nov 2026 10:00:00 GMT", "Retry-After": "Mon, 30 Nov 2026 10:00:01 GMT"}),
+    "words": (429, b'{"error": {"message": "Rate limit reached. Please try again in 1s"}}', {}),
+    "state 200": (200, b'{"error": {"message": "slow down, try again in 0.9 s", "code": 429}}', {}),
+}
+
+
+@pytest.mark.parametrize("refusal", PAUSES.values(), ids=PAUSES)
+def test_a_repetition_waits_as_long_as_the_endpoint_asks_for(refusal):
+    with judged(lambda number, asked: refusal if number == 1 else (200, reply("0.5"), {})) as (url, requests):
+        since = time.monotonic()
+        assert CompletionsEndpoint("the judge", "env.reward", url, 30.0, 2).asked(QUESTION) == (reply("0.5"), 2)
+        assert time.monotonic() - since >= 0.9
+        assert len(requests) == 2
+
+
+def test_a_pause_beyond_the_limit_ends_the_request_and_is_named():
+    with judged(lambda number, asked: (429, b"", {"Retry-After": "3600"})) as (url, requests):
+        with pytest.raises(EndpointError, match=r"does not reply \(state 429, again in 3600 s\)"):
+            CompletionsEndpoint("the judge", "env.reward", url, 1.0, 2).asked(QUESTION)
+        assert len(requests) == 1
+
+
 QUESTION = {"messages": [{"role": "user", "content": "x"}]}
 STATED = {
     "an error": ({"error": {"message": "too many", "code": 429}}, 3),
