@@ -59,7 +59,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-POLL_INTERVAL_S, STATE_INTERVAL_S = 0.3, 1.0
+POLL_INTERVAL_S, STATE_INTERVAL_S = 0.4, 1.0
 """Seconds between two looks at the branch of a run, and at all that its status depends on."""
 MAX_STREAMS = 64
 """Most open streams of events; each browser opens one for all of its pages."""
