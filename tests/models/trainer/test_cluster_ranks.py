@@ -58,6 +58,7 @@ def test_they_take_the_steps_of_local_ones_and_leave_nothing_behind(cluster, pol
     log = tmp_path / "ranks.log"
     with trainer(policy_path, log, placed(cluster)) as ranks:
         there = trained(ranks, samples_path, tmp_path / "there")
+        assert len(list(cluster.temporary.glob("coevo-place-*"))) == 2
     settings = SimpleNamespace(update=CONFIG, rollout=SimpleNamespace(sampling=SimpleNamespace(temperature=0.8)))
     here = trained(LocalTrainer(settings, policy_path), samples_path, tmp_path / "here")
     assert there[0] == pytest.approx(here[0], abs=1e-5)
@@ -66,7 +67,7 @@ def test_they_take_the_steps_of_local_ones_and_leave_nothing_behind(cluster, pol
         for part, value in tensors.items():
             assert (there[2][name][part] - value).abs().max() <= 2e-5
     assert "[0 on 127.0.0.1] " in log.read_text()
-    assert not list(cluster.temporary().glob("coevo-place-*"))
+    assert not list(cluster.temporary.glob("coevo-place-*"))
 
 
 def test_a_rank_that_dies_ends_the_update_which_others_repeat(cluster, policy_path, samples_path, tmp_path):
