@@ -54,16 +54,19 @@ class Repository:
 
     def following(self, commit: str) -> tuple[str, Manifest] | None:
         """Commit and manifest of the branch if its only parent is ``commit``, without a process of git; None if not."""
+        from dulwich.object_store import tree_lookup_path
+        from dulwich.objects import Blob, Commit
+        from dulwich.refs import Ref
         from dulwich.repo import Repo
 
         try:
             with Repo(str(self.root)) as files:
-                name = files.refs[MAIN.encode()]
+                name = files.refs[Ref(MAIN.encode())]
                 found = files[name]
-                if found.parents != [commit.encode()]:
+                if not isinstance(found, Commit) or found.parents != [commit.encode()]:
                     return None
-                manifest = files[files[found.tree][MANIFEST.encode()][1]]
-                return name.decode(), Manifest.parse(manifest.data.decode())
+                manifest = files[tree_lookup_path(files.__getitem__, found.tree, MANIFEST.encode())[1]]
+                return (name.decode(), Manifest.parse(manifest.data.decode())) if isinstance(manifest, Blob) else None
         except Exception:  # noqa: BLE001 - dulwich raises of many kinds; git reads it next, and says what is wrong
             return None
 
