@@ -74,7 +74,7 @@ class CompletionsEndpoint:
     def asked(self, body: Mapping[str, Any], retries: int | None = None) -> tuple[bytes, int]:
         """Send a request until there is a response, or no repetition is left.
 
-        A repetition waits as long as the endpoint asks for, if the requests may take that long together.
+        A repetition waits as long as the endpoint asks for, if a request may take that long, and all of them together.
 
         Returns:
             the response, and how often the request was sent.
@@ -89,7 +89,7 @@ class CompletionsEndpoint:
             if refusal is None:
                 return content, attempt + 1
             pause = max(refusal.pause, RETRY_INTERVAL_S * 2**attempt)
-            if not refusal.again or attempt == most or monotonic() + pause > until:
+            if not refusal.again or attempt == most or refusal.pause > self.seconds or monotonic() + pause > until:
                 break
             sleep(pause)
         raise EndpointError(

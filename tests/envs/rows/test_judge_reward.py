@@ -132,6 +132,9 @@ def test_a_pause_beyond_the_limit_ends_the_request_and_is_named():
         with pytest.raises(EndpointError, match=r"does not reply \(state 429, again in 3600 s\)"):
             CompletionsEndpoint("the judge", "env.reward", url, 1.0, 2).asked(QUESTION)
         assert len(requests) == 1
+    with judged(lambda number, asked: (429, b"", {"Retry-After": "20"})) as (url, requests):
+        assert "state 429, again in 20 s" in outcomes(url, ["x"], seconds=10.0, retries=2)[0]
+        assert len(requests) == 1
 
 
 QUESTION = {"messages": [{"role": "user", "content": "x"}]}
