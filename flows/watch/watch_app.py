@@ -128,7 +128,9 @@ class WatchSite:
         return RedirectResponse("runs", 303, HEADERS)
 
     def load(self) -> None:
-        """Load LanceDB, which takes most of a second, before any page asks for a bank."""
+        """Load LanceDB and the distributions of the intervals, which take most of a second, before any page asks."""
+        import scipy.special  # noqa: F401
+
         with TemporaryDirectory() as empty:
             connect(Path(empty))
 
