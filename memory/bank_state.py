@@ -161,7 +161,9 @@ class BankState:
     def proceed(self, decision: Decision, episodes: Sequence[Episode]) -> None:
         """Begin and end trials of candidates; ``episodes`` are those that the candidates were written from."""
         ended = set(decision.ended)
-        self.trials = [trial for trial in self.trials if trial.entry.id not in ended] + begun(decision.begun, episodes)
+        self.trials = [trial for trial in self.trials if trial.entry.id not in ended]
+        if decision.begun:
+            self.trials += begun(decision.begun, episodes)
 
     def update_statistics(self, episodes: Sequence[Episode], utilities: bool) -> None:
         """Count the episodes that saw entries, in order; change utilities, too, where wanted (RetroAgent Eq. 8).

@@ -108,6 +108,9 @@ def _restore_ahead(session: Session, path: Path | None, head: Manifest) -> None:
 
 def _references_are_due(session: Session, exists: bool) -> bool:
     """Only a firing of the writer adds references, which hold whole episodes."""
+    bank = session.config.bank
+    if bank is None or not bank.references:
+        return False
     fired = session.waiting or session.fired == session.pending.revision
     return fired and any(True for _ in session.references.episodes())
 

@@ -85,7 +85,7 @@ class HomeRules(Environment[HouseState]):
 
     def needed(self, task: Task) -> tuple[str, ...]:
         """Facts of the house about the task's object and family."""
-        return house_lessons.needed(task)
+        return tuple(map(house_tasks.facts_of(task).lesson, house_tasks.goal_of(task).subjects))
 
     def start(self, task: Task) -> tuple[HouseState, str]:
         """First state of a task, in the hall with empty hands, and its observation."""

@@ -12,7 +12,6 @@ from coevo.envs.homerules.house_tasks import draw_goal, facts_of, goal_of, task_
 from coevo.envs.homerules.house_world import Goal
 from coevo.records.draws import Key, extend, generator
 from coevo.records.episode import Episode
-from coevo.records.task import Task
 
 
 def probe(size: int, level: int, draw: Key, extra: int = 0) -> Probe:
@@ -42,11 +41,6 @@ def revealed(episode: Episode) -> list[Revealed]:
         if note in about and note not in found:
             found[note] = Revealed(note, f"a task in house {goal.house} needs {about[note]}", step)
     return list(found.values())
-
-
-def needed(task: Task) -> tuple[str, ...]:
-    """Facts of its house that a task needs, as lessons."""
-    return tuple(map(facts_of(task).lesson, goal_of(task).subjects))
 
 
 def _lessons(goal: Goal, level: int, world: str, draw: Key, extra: int) -> tuple[tuple[str, ...], tuple[str, ...]]:

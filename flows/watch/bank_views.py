@@ -76,7 +76,8 @@ def candidates(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageVa
     """Candidates that a revision judged, rejected ones first, and its edit operations, as ``coevo bank log`` says."""
     found: PageValues = {"judged": [], "rulings": [], "missing": "", "before": reader.rejecting()}
     try:
-        judged, rulings = run.bank(reader.manifest()).decided(reader.revision)
+        bank = run.bank(reader.manifest())
+        judged, rulings = bank.judged(revision=reader.revision), bank.operations(revision=reader.revision)
     except UNREADABLE as error:
         return found | {"missing": " ".join(str(error).split())}
     history = {reader.revision: reader.manifest()}
@@ -146,7 +147,7 @@ def _entry(row: IndexRow) -> Entry:
 
 def _judged(run: WatchedRun, reader: IndexReader, entry: Entry, alike: Sequence[tuple[float, IndexRow]]) -> PageValues:
     bank = run.bank(reader.manifest())
-    judged, left_out, rulings = bank.about(entry.id)
+    judged, left_out, rulings = bank.judged(entry.id), bank.left_out(entry.id), bank.operations(entry.id)
     history = {each.verdict.revision: reader.manifest(each.verdict.revision) for each in judged}
     return {
         "verdicts": [verdict_row(each, history) for each in judged],
@@ -166,8 +167,7 @@ def _contradicting(
     for score, row in alike:
         if score < LEAST_SIMILARITY:
             continue
-        judged, left_out, _ = bank.about(row["id"])
-        gains = {**gain, **gains_of([*judged, *left_out])}
+        gains = {**gain, **gains_of([*bank.judged(row["id"]), *bank.left_out(row["id"])])}
         if contradict(entry, _entry(row), gains):
             found.append({**row, "similarity": score, "gain": gains[row["id"]], "own": gains[entry.id]})
     return found

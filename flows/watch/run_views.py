@@ -1,10 +1,13 @@
 """Values of the template of each page of a run. Figures are those of the readers that commands use."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
+from coevo.flows.evaluation.comparison import settings_beside
 from coevo.flows.history.stored_episodes import turn_rows
 from coevo.flows.history.success import held_out_success, training_success
 from coevo.flows.history.verdicts import ruling_row
@@ -17,6 +20,7 @@ from coevo.lineage.revision.retention import earlier
 from coevo.lineage.status import waits
 from coevo.records.intervals import of_share
 from coevo.tasks.publish.alarms import alarms
+from coevo.utilities.errors import CoevoError
 
 PageQuery = Mapping[str, str]
 PageValues = dict[str, Any]
@@ -74,11 +78,27 @@ def overview(run: WatchedRun, reader: IndexReader, query: PageQuery) -> PageValu
         "advantages": _advantages(manifest),
         "health": _named(HEALTH, manifest, before),
         "expenses": [asdict(each) for each in reader.expenses()],
-        "settings": run.settings(manifest),
+        "settings": _settings_that_differ(manifest),
         "recipe": manifest.state["config"].get("recipe", ""),
         "faults": reader.faults(),
         "series": [(name, TITLES[name]) for name in SERIES],
     }
+
+
+def _settings_that_differ(manifest: Manifest) -> list[tuple[str, object, object]]:
+    """Settings of a revision that differ from its recipe: name, value here, value there."""
+    config = manifest.state["config"]
+    return list(_settings(json.dumps(config, sort_keys=True), str(config.get("recipe", ""))))
+
+
+@cache
+def _settings(config: str, recipe: str) -> tuple[tuple[str, object, object], ...]:
+    here: Mapping[str, Any] = json.loads(config)
+    try:
+        found = settings_beside("run", here, recipe)
+    except CoevoError:
+        return ()
+    return tuple((name, sides.get("run", "–"), sides.get(recipe, "–")) for name, sides in found.items())
 
 
 def _panels(manifest: Manifest) -> list[IndexRow]:

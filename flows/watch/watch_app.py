@@ -140,7 +140,7 @@ class WatchSite:
             run = WatchedRun(self.workspace, paths.name)
             run.standing(None)
             with suppress(*UNREADABLE), run.reader() as reader:
-                run.bank(reader.manifest()).about("")
+                run.bank(reader.manifest()).judged("")
 
     def view(self, template: str, section: str, make: PageView, request: Request) -> Response:
         """A page of a run at a revision."""

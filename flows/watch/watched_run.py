@@ -1,17 +1,14 @@
 """A run as the pages see it: its index, its status, its episodes, and what waits for approval."""
 
-import json
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coevo.flows.engine_load import engine_load, load_lines, server_logs
-from coevo.flows.evaluation.comparison import settings_beside
 from coevo.flows.history.revision_reference import Reading
 from coevo.flows.history.run_summaries import DAMAGE, RunSummary
 from coevo.flows.history.stored_episodes import stored_episodes
@@ -244,18 +241,3 @@ class WatchedRun:
             file: Path = lineage.artifacts.files(manifest, WRITING)[ANSWERS]
             found = [parse(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
         return [each for each in found if each.revision == manifest.revision and {*each.episodes} & {*sources}]
-
-    def settings(self, manifest: Manifest) -> list[tuple[str, object, object]]:
-        """Settings of a revision that differ from its recipe: name, value here, value there."""
-        config = manifest.state["config"]
-        return list(_settings(json.dumps(config, sort_keys=True), str(config.get("recipe", ""))))
-
-
-@cache
-def _settings(config: str, recipe: str) -> tuple[tuple[str, object, object], ...]:
-    here: Mapping[str, Any] = json.loads(config)
-    try:
-        found = settings_beside("run", here, recipe)
-    except CoevoError:
-        return ()
-    return tuple((name, sides.get("run", "–"), sides.get(recipe, "–")) for name, sides in found.items())

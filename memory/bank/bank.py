@@ -64,34 +64,24 @@ class BankView:
         """Counters by entry id; an entry that was never retrieved has none."""
         return table_to_stats(self._tables["stats"].rows())
 
-    def judged(self) -> list[Judged]:
-        """All judged batches of candidates, admitted or not, by revision."""
-        return table_to_judged(self._tables["verdicts"].rows())
+    def judged(self, entry: str | None = None, revision: int | None = None) -> list[Judged]:
+        """All judged batches of candidates, admitted or not, by revision; or those with an entry, or of a revision."""
+        return table_to_judged(self._verdicts(entry, revision))
 
-    def about(self, entry: str) -> tuple[list[Judged], list[Judged], list[Ruling]]:
-        """Judged batches with a lesson, measurements of it, and rulings about it, without an object per other row."""
-        verdicts, rulings = self._tables["verdicts"].rows(), self._tables["operations"].rows()
-        judged = verdicts.filter(holds(verdicts["candidates"], entry))
-        ruled = rulings.filter(holds(rulings["entries"], entry))
-        return table_to_judged(judged), table_to_left_out(judged), table_to_rulings(ruled)
+    def left_out(self, entry: str | None = None) -> list[Judged]:
+        """Measurements of entries, or of one, with and without them, by revision; ``admitted``: the entry stayed."""
+        return table_to_left_out(self._verdicts(entry, None))
 
-    def decided(self, revision: int) -> tuple[list[Judged], list[Ruling]]:
-        """Judged batches and rulings of a revision, without an object per other row."""
-        verdicts, rulings = self._tables["verdicts"].rows(), self._tables["operations"].rows()
-        judged = verdicts.filter(pc.equal(verdicts["revision"], revision))
-        return table_to_judged(judged), table_to_rulings(rulings.filter(pc.equal(rulings["revision"], revision)))
+    def operations(self, entry: str | None = None, revision: int | None = None) -> list[Ruling]:
+        """Outcomes of all edit operations, oldest first; or those about an entry, or of a revision."""
+        return table_to_rulings(_chosen(self._tables["operations"].rows(), "entries", entry, revision))
 
-    def left_out(self) -> list[Judged]:
-        """All measurements of entries by replays with and without them, by revision; ``admitted``: the entry stayed."""
-        return table_to_left_out(self._tables["verdicts"].rows())
+    def _verdicts(self, entry: str | None, revision: int | None) -> pa.Table:
+        return _chosen(self._tables["verdicts"].rows(), "candidates", entry, revision)
 
     def clusters(self) -> list[Cluster]:
         """The observation clusters, by id."""
         return table_to_clusters(self._tables["clusters"].rows())
-
-    def operations(self) -> list[Ruling]:
-        """Outcomes of all edit operations, oldest first."""
-        return table_to_rulings(self._tables["operations"].rows())
 
     def versions(self) -> dict[str, int]:
         """Lance version of each table."""
@@ -216,7 +206,7 @@ def why(bank: BankView, entry: str, episodes: Iterable[Mapping[str, Any]] = ()) 
     Only ``id``, ``task_id``, ``revision``, ``success`` and ``turns[].retrieved`` of a row are read. Raises
     ``CoevoError`` for an id that the bank has neither admitted nor judged.
     """
-    judged = tuple(batch for batch in bank.judged() if entry in batch.verdict.candidates)
+    judged = tuple(bank.judged(entry))
     kept = next((held for held in bank.entries() if held.id == entry), None)
     known = kept or next((each for batch in judged for each in batch.candidates if each.id == entry), None)
     if known is None:
@@ -225,8 +215,8 @@ def why(bank: BankView, entry: str, episodes: Iterable[Mapping[str, Any]] = ()) 
         entry=known,
         admitted=kept is not None,
         judged=judged,
-        left_out=tuple(each for each in bank.left_out() if entry in each.verdict.candidates),
-        operations=tuple(ruling for ruling in bank.operations() if entry in ruling.entries),
+        left_out=tuple(bank.left_out(entry)),
+        operations=tuple(bank.operations(entry)),
         stats=bank.stats().get(entry, Stats(entry)),
         retrievals=tuple(_retrieval(row) for row in episodes if _shown(row, entry)),
     )
@@ -238,3 +228,10 @@ def _shown(row: Mapping[str, Any], entry: str) -> bool:
 
 def _retrieval(row: Mapping[str, Any]) -> Retrieval:
     return Retrieval(row["id"], row["task_id"], row["revision"], row["success"])
+
+
+def _chosen(rows: pa.Table, column: str, entry: str | None, revision: int | None) -> pa.Table:
+    """Rows with an entry in a column of lists, and of a revision, without an object per other row."""
+    if entry is not None:
+        rows = rows.filter(holds(rows[column], entry))
+    return rows if revision is None else rows.filter(pc.equal(rows["revision"], revision))

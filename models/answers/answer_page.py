@@ -178,15 +178,15 @@ class Page:
         return list(islice((each for each in every if each.start not in self._data), MAX_LABELS))
 
     def _is_named(self, label: PagePart) -> bool:
-        return not self._known or self.name_at(label.end) is not None
+        return not self._known or self._name_at(label.end) is not None
 
-    def name_at(self, start: int) -> re.Match[str] | None:
+    def _name_at(self, start: int) -> re.Match[str] | None:
         """Name of an action at a position, with the marks before it."""
         return _names(self._known).match(self.shape, start)
 
     def named(self, label: PagePart, actions: Sequence[NamedAction]) -> tuple[NamedAction, PagePart] | None:
         """Action that a label names, and its label with the name; None if it names none."""
-        found = self.name_at(label.end)
+        found = self._name_at(label.end)
         if found is None or self._is_choice(found.end()):
             return None
         end = _BEHIND.match(self.shape, found.end())
@@ -197,7 +197,7 @@ class Page:
     def _is_choice(self, position: int) -> bool:
         """Report whether another name follows one, as in ``Operation or Answer``: a format that is repeated."""
         joined = _JOINED.match(self.shape, position)
-        return joined is not None and self.name_at(joined.end()) is not None
+        return joined is not None and self._name_at(joined.end()) is not None
 
     def turn(self, start: int, stop: int) -> int:
         """Position of the first invented turn; ``stop`` without one."""

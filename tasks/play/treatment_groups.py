@@ -108,11 +108,5 @@ class TaskBatch:
     tried: TreatmentGroups | None = None
 
 
-def group_name(episode: Episode, tried: TreatmentGroups | None) -> str:
-    """Name of the group that an episode is compared with: those of its task that had the same context."""
-    treated = tried is not None and tried.treats(episode.task.id, episode.replica)
-    return f"{episode.task.id}/with the candidate" if treated else episode.task.id
-
-
 def _saw(episode: Episode, candidate: str) -> bool:
     return any(candidate in turn.retrieved for turn in episode.turns)

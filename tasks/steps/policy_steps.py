@@ -30,7 +30,7 @@ from coevo.tasks.iteration.reflect import reflected
 from coevo.tasks.pending_revision import PlayedBatch, Result, Shaped, Targets, apart, cost
 from coevo.tasks.placement import insisted, make_room
 from coevo.tasks.play.episode_metrics import check_losses, outcome_metrics, report_losses, spread, unusable_metrics
-from coevo.tasks.play.treatment_groups import TaskBatch, TreatmentGroups, group_name
+from coevo.tasks.play.treatment_groups import TaskBatch, TreatmentGroups
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name, stage, untracked
 
@@ -117,6 +117,12 @@ def advantage(session: Session, shaped: Shaped, tried: TreatmentGroups | None) -
     metrics |= _streak(session, nothing_to_compare(flat, groups, update.advantage))
     metrics |= score_metrics(shaped.episodes, scores, update.loss)
     return Result(Targets(advantages, [each.values for each in scores] if update.critic else []), metrics)
+
+
+def group_name(episode: Episode, tried: TreatmentGroups | None) -> str:
+    """Name of the group that an episode is compared with: those of its task that had the same context."""
+    treated = tried is not None and tried.treats(episode.task.id, episode.replica)
+    return f"{episode.task.id}/with the candidate" if treated else episode.task.id
 
 
 def nothing_to_compare(flat: NDArray[np.bool_], groups: Sequence[Hashable], config: AdvantageConfig) -> bool:

@@ -22,8 +22,9 @@ from coevo.records.draws import key
 from coevo.records.entry import entry_id
 from coevo.records.episode import Episode
 from coevo.tasks.play.retrieve import Retrieved
-from coevo.tasks.play.treatment_groups import TreatmentGroups, group_name, inserted
+from coevo.tasks.play.treatment_groups import TreatmentGroups, inserted
 from coevo.tasks.steps.bank_steps import _lost, admit, weigh
+from coevo.tasks.steps.policy_steps import group_name
 
 SETTINGS = [
     "warmstart=null", "rollout.tasks=8", "rollout.group_size=8", "evaluation.tasks=4", "evaluation.every=1000",
