@@ -6,9 +6,11 @@ fields of the manifest (Lance's ``table.proto``), and ``coevo.memory.bank.table_
 removal.
 """
 
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from shutil import copyfile
 
@@ -32,9 +34,25 @@ TRANSACTIONS = "_transactions/"
 FIXED = {1: 8, 5: 4}
 """Bytes of the wire types of fixed length."""
 
+OUTSIDE = "it names files outside of its table"
 STEM = re.compile(r"(data|_deletions|_transactions)/\w[\w.-]*")
 
 ProtobufValue = int | bytes
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Rows of one write, as a manifest has them.
+
+    Attributes:
+        number: number of the fragment in its table.
+        rows: its rows, deleted ones included.
+        stems: its files, as in ``Version``.
+    """
+
+    number: int
+    rows: int
+    stems: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -77,7 +95,8 @@ def versions(table: Path) -> list[Version]:
     Raises:
         CoevoError: a manifest has an unknown format.
     """
-    return sorted((read_version(table / name) for name in manifests(table)), key=lambda version: version.number)
+    fragment = lru_cache(maxsize=None)(_fragment)  # most of them stand in the version before, too, byte for byte
+    return sorted((_version(table / name, fragment) for name in manifests(table)), key=lambda version: version.number)
 
 
 def check_enclosed(bank: Path) -> None:
@@ -92,9 +111,12 @@ def check_enclosed(bank: Path) -> None:
 
 def files(table: Path) -> list[str]:
     """Files of a table that belong to some versions only, relative to it."""
-    folders = (table / name for name in ("data", "_deletions", "_transactions"))
-    found = (path for folder in folders for path in folder.glob("*") if path.is_file())
-    return sorted(path.relative_to(table).as_posix() for path in found)
+    found = list[str]()
+    for folder in (table / name for name in ("data", "_deletions", "_transactions")):
+        if folder.is_dir():
+            with os.scandir(folder) as entries:
+                found += [f"{folder.name}/{entry.name}" for entry in entries if entry.is_file()]
+    return sorted(found)
 
 
 def belonging(names: Iterable[str], kept: Iterable[Version]) -> list[str]:
@@ -125,6 +147,10 @@ def read_version(path: Path) -> Version:
     Raises:
         CoevoError: the manifest has an unknown format.
     """
+    return _version(path, _fragment)
+
+
+def _version(path: Path, fragment: Callable[[bytes], Fragment]) -> Version:
     try:
         # Reading a pipe would block.
         content = path.read_bytes() if path.is_file() and path.stat().st_size <= MAX_MANIFEST_BYTES else b""
@@ -134,41 +160,40 @@ def read_version(path: Path) -> Version:
             raise ValueError("it does not end as a manifest does")
         fields = list(_fields(content[start + 4 : start + 4 + size]))
         (number,) = (value for field, value in fields if field == VERSION)
-        stems = frozenset(_stems(fields))
-        if any(field == BASES for field, _ in fields) or not all(STEM.fullmatch(stem) for stem in stems):
-            raise ValueError("it names files outside of its table")
-        return Version(_number(number), path, stems, dict(_sizes(fields)))
+        if any(field == BASES for field, _ in fields):
+            raise ValueError(OUTSIDE)
+        fragments = [fragment(_bytes(value)) for field, value in fields if field == FRAGMENTS]
+        stems = {_inside(f"{TRANSACTIONS}{_bytes(value).decode()}") for field, value in fields if field == TRANSACTION}
+        stems.update(*(each.stems for each in fragments))
+        return Version(_number(number), path, frozenset(stems), {each.number: each.rows for each in fragments})
     except (ValueError, IndexError, KeyError) as error:
         raise CoevoError(
             f"{path}: not a manifest of Lance as it is known here ({error}): nothing was removed"
         ) from None
 
 
+def _fragment(content: bytes) -> Fragment:
+    fields = list(_fields(content))
+    last, stems = dict(fields), list[str]()
+    number = _number(last.get(FRAGMENT_ID, 0))
+    for part, inner in fields:
+        if part == DATA_FILES:
+            stems.append(f"data/{_bytes(dict(_fields(_bytes(inner)))[DATA_PATH]).decode()}")
+        if part == DELETION_FILE:
+            deletion = dict(_fields(_bytes(inner)))
+            read, name = (_number(deletion.get(key, 0)) for key in (DELETION_READ, DELETION_ID))
+            stems.append(f"_deletions/{number}-{read}-{name}")
+    return Fragment(number, _number(last.get(FRAGMENT_ROWS, 0)), tuple(map(_inside, stems)))
+
+
+def _inside(stem: str) -> str:
+    if not STEM.fullmatch(stem):
+        raise ValueError(OUTSIDE)
+    return stem
+
+
 def _deletion_stem(name: str) -> str | None:
     return name.rpartition(".")[0] if name.startswith("_deletions/") else None
-
-
-def _stems(fields: list[tuple[int, ProtobufValue]]) -> Iterator[str]:
-    for field, value in fields:
-        if field == TRANSACTION:
-            yield f"{TRANSACTIONS}{_bytes(value).decode()}"
-        if field == FRAGMENTS:
-            fragment = list(_fields(_bytes(value)))
-            number = _number(dict(fragment).get(FRAGMENT_ID, 0))
-            for part, inner in fragment:
-                if part == DATA_FILES:
-                    yield f"data/{_bytes(dict(_fields(_bytes(inner)))[DATA_PATH]).decode()}"
-                if part == DELETION_FILE:
-                    deletion = dict(_fields(_bytes(inner)))
-                    read, name = (_number(deletion.get(key, 0)) for key in (DELETION_READ, DELETION_ID))
-                    yield f"_deletions/{number}-{read}-{name}"
-
-
-def _sizes(fields: list[tuple[int, ProtobufValue]]) -> Iterator[tuple[int, int]]:
-    for field, value in fields:
-        if field == FRAGMENTS:
-            fragment = dict(_fields(_bytes(value)))
-            yield _number(fragment.get(FRAGMENT_ID, 0)), _number(fragment.get(FRAGMENT_ROWS, 0))
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, ProtobufValue]]:
