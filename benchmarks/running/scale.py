@@ -35,9 +35,10 @@ from coevo.memory.bank.lance_files import manifest_name
 from coevo.records.entry import Entry
 from coevo.utilities.errors import CoevoError
 
-SIZES = (100, 1_000, 10_000, 100_000)
+SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
 CHANGED, REPEATS, REQUESTS = 20, 5, 8
-READERS, READ_ENTRIES, WRITES = 64, 10_000, 10
+READERS, WRITES = ((64, 10_000), (4, 1_000_000)), 10
+"""Processes that read a bank of so many entries, and what is written meanwhile."""
 REVISIONS = (200, 1_000)
 COMMANDS = ("log", "report", "fsck", "gc")
 BUCKET = "bench"
@@ -67,8 +68,10 @@ def run(bench: Bench) -> None:
             asked, each = found["s3"][f"{name}_requests"], found["s3"]["request_seconds"]
             times = f"{there / here:.1f} times, {(there - asked * each) / here:.1f} without its {asked:.0f} requests"
             print(f"  {size:7} entries, {name}: {here:.3f}, on S3 {there:.3f} ({times})")
-    read = bench.cell("readers", measure_readers)
-    print(f"{read['readers']} readers beside a writer on S3: {read['reads']} reads, {read['stale']} stale (target 0)")
+    for readers, entries in READERS:
+        read = bench.cell(f"readers-{entries}", partial(measure_readers, readers, entries))
+        print(f"{readers} readers of {entries} entries beside a writer on S3: {read['reads']} reads, ", end="")
+        print(f"{read['stale']} stale (target 0)")
     cells = (bench.cell(f"revisions-{count}", partial(measure_revisions, bench, count)) for count in REVISIONS)
     few, many = cells
     print(f"{REVISIONS[1]} revisions against {REVISIONS[0]}: ", end="")
@@ -130,30 +133,30 @@ def _requests(log: Path) -> int:
     return log.read_text(encoding="utf-8", errors="replace").count('HTTP/1.1"')
 
 
-def measure_readers() -> BenchResult:
+def measure_readers(count: int, entries: int) -> BenchResult:
     """Processes that read revisions of a bank on S3 as they are published, while this one writes further ones."""
     with TemporaryDirectory() as folder, s3(Path(folder)):
         address, announced, end = f"s3://{BUCKET}/bank", Path(folder) / "announced", Path(folder) / "end"
         bank = Bank(address)
-        bank.merge(BankChange(tuple(large_run.entry(number, 1) for number in range(READ_ENTRIES))))
+        bank.merge(BankChange(tuple(large_run.entry(number, 1) for number in range(entries))))
         _announce(bank, announced)
         command = [sys.executable, "-P", "-c", READER, address, str(announced), str(end)]
-        readers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(READERS)]
+        readers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
         try:
             for reader in readers:
                 assert reader.stdout is not None
                 reader.stdout.readline()  # it reads from now on
             for number in range(WRITES):
-                bank.merge(BankChange((large_run.entry(READ_ENTRIES + number, 2),)))
+                bank.merge(BankChange((large_run.entry(entries + number, 2),)))
                 _announce(bank, announced)
             end.touch()
-            found = [json.loads(reader.communicate(timeout=600)[0]) for reader in readers]
+            found = [json.loads(reader.communicate(timeout=1800)[0]) for reader in readers]
         finally:
             for reader in readers:
                 reader.kill()
                 reader.wait()
     totals = {name: sum(each[name] for each in found) for name in ("reads", "stale")}
-    return {"readers": READERS, "entries": READ_ENTRIES, "writes": WRITES, **totals}
+    return {"readers": count, "entries": entries, "writes": WRITES, **totals}
 
 
 def _announce(bank: Bank, path: Path) -> None:
