@@ -16,6 +16,8 @@ _BRACKETS = re.compile(r"\s*(search|answer)\s*\[(.*)\]\s*", re.DOTALL | re.IGNOR
 _TAGS = re.compile(r"<(search|answer)>((?:(?!</?(?:search|answer)>).)*)</\1>", re.DOTALL | re.IGNORECASE)
 _INVENTED = re.compile(r"<(?:information|observation|result|tool_response)>", re.IGNORECASE)
 """Where an answer begins to invent what the search returned."""
+_REQUEST = re.compile(r"\s*(?:words|\.{3}|…)?\s*", re.IGNORECASE)
+"""Text of a tag that repeats the prompt, or is empty."""
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -92,7 +94,8 @@ def tagged_action(text: str, finished: bool) -> str | None:
         finished: not used: a tag that is closed is whole.
     """
     invented = _INVENTED.search(text)
-    found = _TAGS.search(text, 0, len(text) if invented is None else invented.start())
+    every = _TAGS.finditer(text, 0, len(text) if invented is None else invented.start())
+    found = next((each for each in every if _REQUEST.fullmatch(each[2]) is None), None)
     return None if found is None else in_tags(found[1].lower(), found[2])
 
 

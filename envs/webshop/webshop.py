@@ -23,6 +23,7 @@ from coevo.envs.webshop.shop import (
     ShopState,
 )
 from coevo.envs.webshop.shop_products import Product, ShopCatalogue, load
+from coevo.records.answer_form import LineForm
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key, extend, generator, seed_of
 from coevo.records.entry import Entry
@@ -112,7 +113,7 @@ class WebShop(Environment[ShopState]):
 
     def guide(self, task: Task) -> Guide:
         """The two forms of actions."""
-        return Guide(GUIDE, ("search", "click"))
+        return Guide(GUIDE, ("search", "click"), answer=LineForm())
 
     @property
     def vocabulary(self) -> tuple[str, ...]:

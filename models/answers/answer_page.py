@@ -6,14 +6,14 @@ which labels are looked for: full-width colons, quotation marks and blanks of ot
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 
 from coevo.models.answers.extent import is_shell
 from coevo.models.answers.observations import observed
-from coevo.models.answers.spans import Span, Whole, data_of, heredocs, quoted
+from coevo.models.answers.spans import Span, Whole, data_of, heredocs, quoted, without_margin
 from coevo.records.answer_form import NamedAction
 
 MAX_LABELS = 256
@@ -38,7 +38,7 @@ _LEAD = rf"^(?:[^\w\n]|_|\d{{1,3}}[.)]|[a-z][.)](?= )|(?<=<)/?(?:b|strong|em|i|p
 """Marks before a label at the beginning of its line: markdown, numbers, symbols, and the model's own role."""
 _WORDS = r"(?:(?:next|final|chosen|selected|best|my|the|your|first|new|current) ){0,3}"
 _AFTER = (
-    r"(?: ?#?\d{1,3})?(?:</(?:b|strong|em|i|p)>|[\])>])?(?: {0,4}(?P=marks) {0,4}:"
+    r"(?: ?[#\[(]?\d{1,3})?(?:</(?:b|strong|em|i|p)>|[\])>])?(?: {0,4}(?P=marks) {0,4}:"
     r"|[*_`\"'\])> ]{0,8}(?::|=|->|→)(?:[*_]{1,4}(?=[ \n]|\Z)| *(?P=marks))?"
     r"|(?P=marks)?[*_ ]{0,8}(?<=[ *_])[\-–—](?= )|[\])>](?= )|[*_` ]*(?=\n|\Z)) *(?:</(?:b|strong|em|i|p)> *)?"
 )
@@ -59,6 +59,8 @@ _TURN = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Line that imitates another speaker of the dialogue."""
+_IN_FIELD = re.compile(r"^[ {,]*\"[\w ]{1,40}\" *:(?: *\"(?:[^\"\\]|\\.)*+)?$")
+"""Text of a line before a label that stands in the value of a field of JSON."""
 _OTHER = re.compile(
     r"^[ >#*_+\-\"']{0,12}(?:thoughts?|think(?:ing)?|reasoning|reflection|plan|explanation|rationale|analysis|notes?"
     r"|reason|justification|verification|remarks?|questions?|task|instructions?|next|state|history|final answer"
@@ -118,8 +120,11 @@ def label_pattern(label: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=64)
 def inner_pattern(label: str) -> re.Pattern[str]:
-    """Pattern of a label behind a sentence."""
-    before = rf"(?<=[.!?;:)\]。！？,])[ ]+(?:[^\w\n]|\d[.)]|{_ROLE}){{0,6}}?"
+    """Pattern of a label behind a sentence, or anywhere in a line if it is in capital letters."""
+    before = (
+        rf"(?:(?<=[.!?;:)\]。！？,])[ ]+|(?<=\w)[ ]+(?-i:(?={re.escape(label.upper())}[ ]?:)))"
+        rf"(?:[^\w\n]|\d[.)]|{_ROLE}){{0,6}}?"
+    )
     return re.compile(before + _label(label), re.IGNORECASE)
 
 
@@ -149,7 +154,7 @@ class Page:
         self, text: str, label: str, names: tuple[str, ...], finished: bool, data: Whole | None = None
     ) -> None:
         self.text, self.shape = text, plain_shape(text)
-        self._label, self._known = label, names
+        self._label, self._known, self._finished = label, names, finished
         documents = [each for each in heredocs(text) if each.closed or not finished]
         self._heredocs, self._code = Whole(documents), self.shape
         for each in documents:
@@ -174,11 +179,21 @@ class Page:
         return Whole(each for each in quoted(self.shape) if self.shape[each.start] != "`")
 
     def _labels(self, pattern: re.Pattern[str]) -> list[PagePart]:
-        every = (PagePart(*mark.span()) for mark in pattern.finditer(self.shape) if not MARK.match(mark[0].lstrip()))
+        every = (PagePart(*mark.span()) for mark in pattern.finditer(self.shape) if not self._is_data(mark))
         return list(islice((each for each in every if each.start not in self._data), MAX_LABELS))
+
+    def _is_data(self, mark: re.Match[str]) -> bool:
+        """Report whether a label is a fence, stands in a comment, or in the text of a field of JSON."""
+        line = self.shape[max(0, mark.start() - MAX_MARGIN) : mark.start()].rpartition("\n")[2]
+        begin = mark[0].lstrip()
+        return MARK.match(begin) is not None or begin.startswith("/*") or _IN_FIELD.search(line) is not None
 
     def _is_named(self, label: PagePart) -> bool:
         return not self._known or self._name_at(label.end) is not None
+
+    def ends(self, label: PagePart, following: PagePart) -> bool:
+        """Report whether what belongs to a label ends at a following one; one without a name may be code."""
+        return following.start >= label.end and (self._is_named(following) or not self._is_named(label))
 
     def _name_at(self, start: int) -> re.Match[str] | None:
         """Name of an action at a position, with the marks before it."""
@@ -271,7 +286,8 @@ class Page:
         """
         start = self._content(mark) if since is None else since
         places = range(bisect_left(self._places, max(start, mark.start() + 1)), len(self._marks))
-        closing = next((self._marks[at] for at in places if self._ends(mark, self._marks[at], start)), None)
+        ends = (self._marks[at] for at in places if self._ends(mark, self._marks[at], start))
+        closing = self._outside_text(mark, start, next(ends, None), ends)
         stop = len(self.text) if closing is None else closing.start()
         is_open = closing is None or self.opens(closing)
         end = stop if closing is None or is_open else closing.end() - len(closing["info"])
@@ -279,10 +295,32 @@ class Page:
         if broken < stop:
             stop, end, is_open = broken, broken, True
         inner = self.text[start:stop].strip("\n").rstrip()
-        text = _without_margin(inner if "\n" in inner else inner.strip(), self._margin(mark))
+        margin = self.text[mark.start() - len(self._margin(mark)) : mark.start()]
+        text = without_margin(inner if "\n" in inner else inner.strip(), margin)
         return PagePart(
             mark.start(), end, _without_language(text), not is_open or end < len(self.text), is_open=is_open
         )
+
+    def _outside_text(
+        self, mark: re.Match[str], start: int, closing: re.Match[str] | None, others: Iterator[re.Match[str]]
+    ) -> re.Match[str] | None:
+        """The mark that ends a fence, or the next one where the first stands in a text of the code that ends there.
+
+        None if the text may end behind the end of a cut answer.
+        """
+        if closing is None or closing["info"]:
+            return closing
+        is_sql = self._is_sql(mark, start, closing.start())
+        if not (is_sql or self.language(mark) in FAMILIES[1]) or not self._is_quoted(start, closing.start(), is_sql):
+            return closing
+        following = next(others, None)
+        stop = len(self.text) if following is None else following.start()
+        labels = (each for each in self.labels if closing.end() <= each.start < stop)
+        if self.turn(closing.end(), stop) < stop or next(labels, None) is not None:
+            return closing
+        if following is None or following["info"] or self._is_quoted(start, stop, is_sql):
+            return closing if self._finished else None
+        return following
 
     def _ends(self, opening: re.Match[str], mark: re.Match[str], start: int) -> bool:
         """Report whether a mark can end a fence, or begins the next: it is as long, and not within the code."""
@@ -290,7 +328,10 @@ class Page:
             return False
         is_within = self._margin(mark).strip(" >") != "" and self.shape.find("\n", opening.end(), mark.start()) >= 0
         is_sql = is_within and self._is_sql(opening, start, mark.start())
-        return not is_within or not (self._has_text_behind(mark) or self._is_text(start, mark.start(), is_sql))
+        has_more = self._has_text_behind(mark)
+        if not is_within:
+            return not has_more or not self._is_quoted(start, mark.start(), self._is_sql(opening, start, mark.start()))
+        return not (has_more or self._is_text(start, mark.start(), is_sql))
 
     def _has_text_behind(self, mark: re.Match[str]) -> bool:
         start = mark.start() + len(mark["mark"])
@@ -337,17 +378,13 @@ class Page:
             self._texts[start, is_sql] = data_of(self._code[start:], is_sql)
         return all(position - start in data for data in self._texts[start, is_sql])
 
+    def _is_quoted(self, start: int, position: int, is_sql: bool) -> bool:
+        """Report whether a text of the code that begins at ``start`` is open at a position."""
+        return all(position - start in data for data in data_of(self._code[start : position + 1], is_sql))
+
     def _counts(self, mark: re.Match[str], start: int) -> bool:
         at_line = mark.start() == 0 or self.shape[mark.start() - 1] == "\n"
         return mark.start() not in self._data and at_line and mark.start() > start - 1
-
-
-def _without_margin(text: str, margin: str) -> str:
-    """Text of a fence without the blanks, or the marks of a quotation, before its mark, where all lines have them."""
-    lines = text.split("\n")
-    if not margin or margin.strip(" >") or not all(line.startswith(margin) for line in lines if line.strip(" >")):
-        return text
-    return "\n".join(line[len(margin) :] for line in lines)
 
 
 def _without_language(text: str) -> str:

@@ -18,6 +18,8 @@ _FIRST = frozenset('{["-0123456789tfn')
 _NEARLY = re.compile(r"\{\s*(?:[\"']|\}|\w+\s*:|//|/\*|#|\Z)")
 """Beginning of what was meant as a JSON object."""
 _UNREADABLE = object()
+_NAMESPACE = "functions."
+"""Namespace in which OpenAI's models see the tools."""
 _PARAMETERS = ("parameters", "inputSchema", "input_schema")
 """Names of the schema of a tool's arguments."""
 
@@ -28,16 +30,17 @@ def answer_of(call: Call, tools: Sequence[Mapping[str, Any]], thought: str) -> A
     It has a fault instead if no tool has this name, or if an argument is missing, is unreadable or has no form in JSON.
     """
     known = schemas_of(tools)
-    if call.name not in known:
+    name = call.name if call.name in known else call.name.removeprefix(_NAMESPACE)
+    if name not in known:
         return Answer(thought, "", Fault.UNKNOWN_TOOL)
-    schema = known[call.name]
+    schema = known[name]
     arguments = _arguments(call, schema)
     if arguments is None:
         return Answer(thought, "", Fault.MALFORMED_CALL)
     if any(name not in arguments for name in schema.required):
         return Answer(thought, "", Fault.MISSING_ARGUMENT)
     try:
-        return Answer(thought, call_text(call.name, arguments))
+        return Answer(thought, call_text(name, arguments))
     except (TypeError, ValueError, RecursionError):
         return Answer(thought, "", Fault.MALFORMED_CALL)
 

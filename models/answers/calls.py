@@ -1,34 +1,41 @@
 """Tool calls in an answer, in the forms that chat templates teach.
 
 The forms differ in their marks and agree in their content: a JSON object with a name and arguments, a name before a
-JSON object, tags for every argument (``elements``), or a call as in Python (``python``). A call is read whole or is
-malformed: nothing between its marks is left out.
+JSON object, tags for every argument (``call_elements``), or a call as in Python (``python_notation``). A call is read
+whole or is malformed: nothing between its marks is left out.
 """
 
 import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+from coevo.models.answers.call_elements import elements_at
 from coevo.models.answers.observations import invented
 from coevo.models.answers.python_notation import python_calls, python_spans
 from coevo.models.answers.spans import Span, Whole, objects
 from coevo.records.lenient import value_at
 
 _OPEN = re.compile(
-    r"<tool_call>|<\|tool_call(?:_begin)?\|>|<\|python_(?:tag|start)\|>|functools(?=\[)|\[TOOL_CALLS\]|<｜tool▁call▁begin｜>|(?=<function=)"
-    r"|<\|channel\|>commentary to=|```tool_c(?:ode|all)\n|<function_call>|✿FUNCTION✿:"
+    r"<tool_call>|<\|tool_call(?:_begin|_start)?\|>|<\|python_(?:tag|start)\|>|functools(?=\[)|\[TOOL_CALLS\]|<｜tool▁call▁begin｜>"
+    r"|(?=<function=)|(?=<invoke name=)|<\|channel\|>commentary to=|```tool_c(?:ode|all)\n|<function_call>|✿FUNCTION✿:"
 )
-"""Beginnings of calls: Hermes and Qwen, Phi, Llama, Mistral, DeepSeek, Kimi, gpt-oss, Gemma, Qwen-Agent."""
+"""Beginnings of calls: Hermes, Qwen, Phi, LFM, Llama, Mistral, DeepSeek, Claude, Kimi, gpt-oss, Gemma, Qwen-Agent."""
 _CLOSE = re.compile(
     r"</(?:\w+:)?tool_call>|</function>|<\|/?tool_call(?:_end)?\|>|<｜tool▁call▁end｜>|<\|call\|>|<\|eo[tm]_id\|>"
-    r"|<\|im_end\|>|<\|python_end\|>|</s>|</function_call>"
+    r"|<\|im_end\|>|<\|python_end\|>|</s>|</function_calls?>|</invoke>"
 )
+_END_OF_TURN = re.compile(r"(?:\s*+(?:<\|im_end\|>|<\|eo[tm]_id\|>|</s>))+\Z")
+_MAX_END = 64
+"""Maximum characters of the marks of an end of a turn."""
 _ENDED = re.compile(rf"(?:{_CLOSE.pattern})\Z")
 _BEHIND = re.compile(rf"\s*(?:(?:{_CLOSE.pattern})\s*)*+(?:```(?!\w)\s*(?:(?:{_CLOSE.pattern})\s*)*+)?")
 """Marks that end a call."""
+_PARTNERS = {"<tool_call>": "</tool_call>", "<function_call>": "</function_call>", "<|tool_call|>": "<|/tool_call|>"}
+"""Marks behind a call by the mark before it, without which a call that is cut off may hold more than is there."""
+_MAX_PARTNER = max(map(len, _PARTNERS.values()))
 _STRAY = re.compile(
-    r"</(?:tool_call|function|function_call|parameter|arg_key|arg_value)>|<\|/tool_call\|>|<\|tool_call_end\|>"
+    r"</(?:tool_call|function|function_calls?|invoke|parameter|arg_key|arg_value)>|<\|/tool_call\|>|<\|tool_call_end\|>"
     r"|<｜tool▁call▁end｜>"
 )
 """Marks of an end that no call has begun: a value before held the marks that seemed to end its call."""
@@ -54,47 +61,8 @@ _NAMES = ("name", "tool", "tool_name", "function", "action", "command")
 _ARGUMENTS = ("arguments", "parameters", "args", "action_input", "tool_input", "input", "kwargs")
 _BROKEN = re.compile(rf"^[ \t]*+(?:\[[ \t]*+)?(?P<object>\{{\s*[\"']?(?:{'|'.join(_NAMES)})[\"']?\s*:)", re.MULTILINE)
 """Beginning of an object that is a call, if it is JSON."""
-_FUNCTION = re.compile(r"<function=(?P<name>[^>\s]{1,128})>\s*")
-_PAIRS = re.compile(r"(?P<name>[\w.\-/]{1,128})\s*(?=<arg_key>)")
-
-
-class Elements(NamedTuple):
-    """A call.
-
-    Attributes:
-        name: name of the tool.
-        arguments: arguments by name; None if they can be read in several ways, or not at all.
-        written: True if the arguments are texts whose types only the tool's schema knows.
-        end: position behind the call.
-    """
-
-    name: str
-    arguments: dict[str, object] | None
-    written: bool
-    end: int
-
-
-class _Notation:
-    """Tags of one form: around an argument, and around the call; ``padding`` stands around a value."""
-
-    def __init__(self, opening: str, closing: str, head: str, tail: str, padding: str = "") -> None:
-        self.opening = re.compile(opening)
-        self.closing, self.padding = closing, padding
-        self.marks = re.compile(rf"{opening}|{closing}")
-        self.border = re.compile(rf"{closing}\s*+{opening}")
-        self.nesting = re.compile(rf"(?P<empty>{head}\s*+{tail})|(?P<head>{head})|{closing}\s*+{tail}")
-        self.end = re.compile(rf"\s*{tail}")
-
-
-_PARAMETERS = _Notation(
-    r"<parameter=(?P<name>[^>\s]{1,128})>", "</parameter>", r"<function=[^>\s]{1,128}>", "</function>", "\n"
-)
-_KEYS = _Notation(
-    r"<arg_key>(?P<name>[^<]{0,128})</arg_key>\s*<arg_value>",
-    "</arg_value>",
-    r"<tool_call>\s*[\w.\-/]{1,128}\s*<arg_key>",
-    "</tool_call>",
-)
+_ENVELOPES = ("tool_calls", "tool_call", "function_call")
+"""Names under which a message holds its calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +82,19 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class FoundCall:
-    """Place of a call in an answer; ``call`` is None if it cannot be parsed."""
+    """Place of a call in an answer.
+
+    Attributes:
+        start: its position.
+        end: position behind it.
+        call: the call; None if it cannot be parsed.
+        closed: True if its marks, and what follows, show that a cut answer holds all of it.
+    """
 
     start: int
     end: int
     call: Call | None
+    closed: bool = True
 
 
 def calls(text: str) -> list[FoundCall]:
@@ -135,9 +111,11 @@ def calls(text: str) -> list[FoundCall]:
 
 
 def call_spans(text: str) -> list[Span]:
-    """Places of the calls that end: those between marks, and those in Python's notation."""
+    """Places of the calls that end, without the end of the turn: between marks, and in Python's notation."""
     marked = [each for each in calls(text) if each.call is not None or _ENDED.search(text, each.start, each.end)]
-    return [*(Span(each.start, each.end) for each in marked), *python_spans(text)]
+    tails = ((each, text[max(each.start, each.end - _MAX_END) : each.end]) for each in marked)
+    spans = (Span(each.start, each.end - len(tail) + len(_END_OF_TURN.sub("", tail))) for each, tail in tails)
+    return [*spans, *python_spans(text)]
 
 
 def _opening(text: str, start: int, data: Whole) -> re.Match[str] | None:
@@ -159,7 +137,9 @@ def _marked(text: str, mark: re.Match[str], data: Whole) -> FoundCall | None:
     rest = "" if end > inner else text[inner:stop]
     is_open = mark[0].startswith("```") and rest.strip() != ""
     is_flawed = is_open or _RESIDUE.match(rest) is not None or _stray(text, end, stop, data)
-    return FoundCall(mark.start(), end, None if is_flawed else call)
+    is_ended = _PARTNERS.get(mark[0], "") in text[max(mark.end(), inner - _MAX_PARTNER) : end]
+    is_doubtful = call is not None and call.written and text[end:stop].strip() != ""
+    return FoundCall(mark.start(), end, None if is_flawed else call, is_ended and not is_doubtful)
 
 
 def _closed(text: str, start: int, stop: int, data: Whole) -> int:
@@ -184,16 +164,19 @@ def _blank(text: str, start: int) -> int:
 
 
 def _listed(text: str) -> list[FoundCall]:
-    """Calls as in Python in a list that ends the answer."""
-    if not text.rstrip().endswith("]"):
-        return []
+    """Calls as in Python in a list that ends the answer, or that an invented observation follows."""
     begun = [mark.start() for mark in _LISTED.finditer(text)][-_TRIED:]
     parsed = ((start, python_calls(text, start)) for start in begun)
-    found = [(start, each) for start, each in parsed if each is not None and not text[each[2] :].strip()]
+    found = [(start, each) for start, each in parsed if each is not None and _is_last(text, each[2])]
     if found:
         start, (name, values, end) = found[0]
         return [FoundCall(start, end, Call(name, values))]
     return [FoundCall(start, len(text), None) for start in begun[-1:] if _LIST.match(text, start)]
+
+
+def _is_last(text: str, end: int) -> bool:
+    """Report whether nothing but what is invented follows."""
+    return not text[end : invented(text, end, Whole(()))].strip()
 
 
 def line_calls(text: str, known: Container[str]) -> list[FoundCall]:
@@ -281,8 +264,11 @@ def _inner(value: object) -> object:
     """Value in which a list, or a call under the name of one, holds the call; None if it holds none."""
     if isinstance(value, list):
         return value[-1] if value else None
-    named = [key for key in _NAMES if key in value] if isinstance(value, dict) else []
-    return value[named[0]] if isinstance(value, dict) and named and isinstance(value[named[0]], dict) else None
+    named = [key for key in (*_NAMES, *_ENVELOPES) if key in value] if isinstance(value, dict) else []
+    if not isinstance(value, dict) or not named:
+        return None
+    inner = value[named[0]]
+    return inner if isinstance(inner, dict) or (isinstance(inner, list) and named[0] in _ENVELOPES) else None
 
 
 def _named(text: str, start: int) -> tuple[Call, int] | None:
@@ -304,63 +290,3 @@ def _elements(text: str, start: int) -> tuple[Call | None, int] | None:
 def _python(text: str, start: int) -> tuple[Call, int] | None:
     found = python_calls(text, start)
     return None if found is None else (Call(found[0], found[1]), found[2])
-
-
-def elements_at(text: str, start: int) -> Elements | None:
-    """Call at a position; None if there is none."""
-    if (head := _FUNCTION.match(text, start)) is not None:
-        return _function(text, head)
-    if (pairs := _PAIRS.match(text, start)) is not None:
-        return _read(text, pairs["name"], pairs.end(), _KEYS)
-    return None
-
-
-def _function(text: str, head: re.Match[str]) -> Elements | None:
-    name, begin = head["name"], head.end()
-    if (end := _PARAMETERS.end.match(text, begin)) is not None:
-        return Elements(name, {}, True, end.end())
-    if not text.startswith("{", begin):
-        return _read(text, name, begin, _PARAMETERS)
-    found = value_at(text, begin)
-    if found is None or not isinstance(found[0], dict):
-        return None
-    return Elements(name, found[0], False, found[1])
-
-
-def _read(text: str, name: str, begin: int, notation: _Notation) -> Elements | None:
-    """Call whose arguments begin at a position; one that does not end takes the rest of the text."""
-    if notation.opening.match(text, begin) is None:
-        return None
-    end = _matching(text, begin, notation)
-    if end is None:
-        return Elements(name, None, True, len(text))
-    return Elements(name, _arguments(text[begin : end[0]], notation), True, end[1])
-
-
-def _matching(text: str, begin: int, notation: _Notation) -> tuple[int, int] | None:
-    """Places before and behind the tag that ends a call: calls in its values may be written out with their own."""
-    depth = 1
-    for mark in notation.nesting.finditer(text, begin):
-        depth += 0 if mark["empty"] else 1 if mark["head"] else -1
-        if depth == 0:
-            inner = mark.start() + len(notation.closing)
-            return inner, mark.end()
-    return None
-
-
-def _arguments(body: str, notation: _Notation) -> dict[str, object] | None:
-    """Arguments by name; None if a value's own tags allow several readings, or if a name occurs twice."""
-    borders = list(notation.border.finditer(body))
-    marks = sum(1 for _ in notation.marks.finditer(body))
-    if borders and marks != 2 * len(borders) + 2:
-        return None
-    first = notation.opening.match(body)
-    if first is None or not body.endswith(notation.closing):
-        return None
-    heads = [first, *borders]
-    stops = [*(border.start() for border in borders), len(body) - len(notation.closing)]
-    found = {
-        head["name"].strip(): body[head.end() : stop].removeprefix(notation.padding).removesuffix(notation.padding)
-        for head, stop in zip(heads, stops, strict=True)
-    }
-    return dict(found) if len(found) == len(heads) else None

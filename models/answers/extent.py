@@ -11,7 +11,7 @@ from enum import Enum, IntEnum, auto
 from functools import reduce
 from typing import NamedTuple
 
-from coevo.models.answers.spans import HEREDOC, ends_in_quotes, fence_at, fenced, unquoted, without_data
+from coevo.models.answers.spans import HEREDOC, ends_in_quotes, fence_at, fenced, is_ended, unquoted, without_data
 from coevo.records.lenient import value_at
 
 _ENDS_OPEN = ("\\", "|", "&&", "||", "+", "=")
@@ -185,7 +185,7 @@ def extent(text: str, start: int, stop: int, kind: ActionKind | None = None) -> 
     start += len(text[start:stop]) - len(text[start:stop].lstrip())
     fence = fence_at(text, start, stop)
     if fence is not None:
-        return Extent(fenced(text, fence), fence.end, fence.closed)
+        return Extent(fenced(text, fence), fence.end, is_ended(text[:stop], fence))
     found = value_at(text, start) if text[start : start + 1] in ("{", "[") else None
     if found is not None and found[1] <= stop and not text[found[1] : stop].partition("\n")[0].strip(" .`*"):
         return Extent(text[start : found[1]], found[1], True)
@@ -261,9 +261,10 @@ def kind_of(lines: list[str]) -> ActionKind:
 
 
 def is_unfinished(text: str, kind: ActionKind | None = None) -> bool:
-    """Report whether a query or a script ends within quotes, or a query in a word that more has to follow."""
+    """Report whether a query ends within quotes or before more has to follow, or a script within one of its parts."""
     if kind is ActionKind.SHELL:
-        return reduce(_Open.after, text.split("\n"), _Open(is_shell=True)).mark != ""
+        last = reduce(_Open.after, text.split("\n"), _Open(is_shell=True))
+        return last.mark != "" or last.blocks > 0 or last.words != ()
     is_query = kind_of(text.split("\n")) is ActionKind.QUERY
     return is_query and (ends_in_quotes(text) or _UNFINISHED.search(f" {without_data(text)}") is not None)
 

@@ -16,6 +16,7 @@ from coevo.models.answers.answer_page import (
 )
 from coevo.models.answers.extent import ActionKind, cleaned, extent, is_prose, is_shell, is_unfinished, kind_of
 from coevo.models.answers.spans import bracketed, without_data
+from coevo.models.answers.wrappings import boxed_at, unboxed, unquoted
 from coevo.records.answer_faults import Fault
 from coevo.records.answer_form import NamedAction
 from coevo.records.lenient import value_at
@@ -50,8 +51,6 @@ _ITEM = re.compile(r"\A(?:[\-*•+]|\d{1,2}[.)])\s+")
 """Mark of an item in a list."""
 _STOP = re.compile(r"(?<=[\w\])])(?<!\.\w)\.\Z")
 """Full stop of a sentence, and not of an abbreviation."""
-_BOXED = re.compile(r"\\boxed\s*\{")
-_LATEX = re.compile(r"\\(?:text|mathrm|mathbf|textbf|texttt)\s*\{([^{}]*)\}")
 _NOUN = r"(?:query|quer(?:y|ies)|sql|commands?|code|answers?|statements?|actions?|script|text|name|payload)"
 _TEMPLATE = re.compile(
     rf"[\s*_`\"'\[\](){{}}<>;]*(?:\.{{3}}|…)[\s.…*_`\"'\[\](){{}}<>;,]*|<[^<>\n]{{1,80}}>;?"
@@ -132,7 +131,7 @@ def _value(page: Page, start: int, stop: int) -> PagePart | None:
         return None if found.fault else found
     at = page.text[begin : begin + 2]
     is_json = at[:1] in ("{", "[") and value_at(page.text, begin) is not None
-    is_box = _BOXED.match(page.text, begin + (at[:1] == "$")) is not None
+    is_box = boxed_at(page.text, begin + (at[:1] == "$"))
     answer = final_answer(page, begin, stop) if is_json or is_box or at == "[(" else None
     return None if is_json and answer is not None and _value_ends(page.text, begin) < answer.end else answer
 
@@ -228,14 +227,6 @@ def line_of(page: Page, label: PagePart, stop: int) -> PagePart | None:
     text = unquoted(page.text[start:end].strip(), page.shape[label.start : label.end])
     text = text if start == label.end else _ITEM.sub("", text)
     return PagePart(start, end, _STOP.sub("", cleaned(text)), end < len(page.text))
-
-
-def unquoted(text: str, label: str) -> str:
-    """A line without the second half of the marks that begin before its label, or the marks of code around it."""
-    for mark, closing in (("`", "`"), ('"', '"'), ('"', "”"), ("'", "'"), ("'", "’")):
-        if mark in label and text.endswith(closing) and text.count(closing) % 2 == 1:
-            return text[:-1].rstrip()
-    return text.strip("`") if text.startswith("``") and text.endswith("``") else text
 
 
 def block_of(page: Page, label: PagePart, stop: int) -> PagePart | None:
@@ -366,7 +357,7 @@ def final_answer(page: Page, start: int, stop: int) -> PagePart | None:
         return PagePart(begin, end, page.text[begin:end], True)
     blank = re.compile(r"\n\s*\n").search(page.shape, begin, stop)
     paragraph = page.text[begin : blank.start() if blank else stop]
-    boxed = _unboxed(paragraph)
+    boxed = unboxed(paragraph)
     if boxed is not None:
         return PagePart(begin, begin + boxed[1], boxed[0], True)
     lines = paragraph.split("\n")
@@ -375,17 +366,3 @@ def final_answer(page: Page, start: int, stop: int) -> PagePart | None:
     said = "\n".join(lines[:count]).rstrip()
     end = begin + len(said)
     return PagePart(begin, end, cleaned(said), page.text[end:].strip() != "" and "\n" in page.text[end:])
-
-
-def _unboxed(text: str) -> tuple[str, int] | None:
-    """Content of a box, and the position behind it; None if there is none."""
-    opening = _BOXED.search(text)
-    if opening is None:
-        return None
-    depth = 1
-    for position in range(opening.end(), len(text)):
-        depth += (text[position] == "{") - (text[position] == "}")
-        if depth == 0:
-            inner = _LATEX.sub(r"\1", text[opening.end() : position])
-            return inner.strip().strip("$"), position + 1 + len(text[position + 1 :].partition("\n")[0])
-    return None

@@ -143,7 +143,7 @@ class _Labelled:
         for number, label in enumerate(labels):
             if label.start < end:
                 continue
-            following = next((each.start for each in labels[number + 1 :] if each.start >= label.end), None)
+            following = next((each.start for each in labels[number + 1 :] if self._page.ends(label, each)), None)
             action = self._labelled_action(label, end, len(self._page.text) if following is None else following)
             end = max(end, action.end if not action.fault else label.end)
             found.append(action)

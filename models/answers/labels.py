@@ -5,19 +5,26 @@ Labels, and what follows them, are found as in the labelled forms; only the name
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from coevo.models.answers.answer_page import Page, PagePart, inner_pattern, label_pattern, plain_shape
 from coevo.models.answers.extent import cleaned, extent
-from coevo.models.answers.label_payloads import MISSING, final_answer, is_template, payload_of_bare_name, unquoted
+from coevo.models.answers.label_payloads import MISSING, final_answer, is_template, payload_of_bare_name
 from coevo.models.answers.observations import observed
-from coevo.models.answers.spans import Whole, fenced, fences
+from coevo.models.answers.spans import Whole, fenced, fences, is_ended
+from coevo.models.answers.wrappings import unquoted
 
 LABEL, INPUT, FINAL = "Action", "Action Input", "Final Answer"
 """Labels in common prompts: of an action, of its argument, and of the answer that ends a task."""
 _OPENING = re.compile(r"(?:`{3,}|~{3,})[\w+\-.]*[ \t]*\n\s*")
 """Beginning of a fence, up to its text."""
+_NAMED_OPENING = re.compile(r"(?:`{3,}|~{3,})[ \t]*[a-z]\w*[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_OUTPUT_OPENING = re.compile(
+    r"(?:`{3,}|~{3,})[ \t]*(?:text|txt|plain(?:text)?|output|console|log|json|none)[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Beginning of a fence that names a language, or a format of output."""
 _THOUGHT = re.compile(r"(?:^|\n)[ \t>#*_\-]*thoughts?[ \t]{0,4}\d{0,4}[*_ \t]{0,8}[:：][*_]*", re.IGNORECASE)
 TAGS = ("action", "act", "answer", "command", "execute", "execute_bash", "execute_ipython", "code")
 """Names of tags around actions in common prompts."""
@@ -38,6 +45,7 @@ class Found:
         closed: True if its form shows that it is complete, so that a cut answer still holds all of it.
         argument: text after ``Action Input:``, or payload of a bare name; None without one.
         unclear: True if code follows that may be a part of it.
+        output: True for a fence that names a format of output: a cut answer may go on with code.
     """
 
     start: int
@@ -46,6 +54,7 @@ class Found:
     closed: bool
     argument: str | None = None
     unclear: bool = False
+    output: bool = False
 
 
 def labelled(text: str, whole: Whole) -> list[Found]:
@@ -94,8 +103,16 @@ def tagged(text: str, names: Sequence[str], whole: Whole) -> list[Found]:
 
 def in_fences(text: str) -> list[Found]:
     """Contents of code fences, in order; an empty one holds none."""
-    every = (Found(span.start, span.end, fenced(text, span), span.closed) for span in fences(text))
-    return [found for found in every if found.action.strip()]
+    every = ((span, is_ended(text, span)) for span in fences(text))
+    found = (Found(each.start, each.end if ended else len(text), fenced(text, each), ended) for each, ended in every)
+    return [each for each in found if each.action.strip()]
+
+
+def code_in_fences(text: str) -> list[Found]:
+    """Contents of code fences, in order: where some name a language of code, the others hold output."""
+    every = [replace(each, output=_OUTPUT_OPENING.match(text, each.start) is not None) for each in in_fences(text)]
+    named = [each for each in every if not each.output and _NAMED_OPENING.match(text, each.start) is not None]
+    return named or every
 
 
 def plain(text: str, whole: Whole) -> list[Found]:
@@ -170,6 +187,6 @@ def _with_tag(text: str, name: str, whole: Whole) -> Iterator[Found]:
 
 def unlabelled(text: str) -> str:
     """An action without a label, a fence and marks around it."""
-    label = label_pattern(LABEL).match(plain_shape(text.strip()))
+    label = label_pattern(LABEL).match(plain_shape(text.strip())) if not text.lstrip().startswith("{") else None
     action = text.strip()[label.end() :] if label else text
     return cleaned(extent(action, 0, len(action)).text if action.strip().startswith(("```", "~~~")) else action)

@@ -26,6 +26,13 @@ _INVENTED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Beginning of a line that imitates the environment or the user, in each form that an action's label may have."""
+_PAGE = re.compile(
+    r"^[ \t>]*(?:You (?:arrive at|are (?:facing|in|carrying|not)|pick up|put|place|move|open|close|turn o(?:n|ff)"
+    r"|heat|cool|clean|see|take|drop|have clicked)\b|On the [\w ]+, you see\b"
+    r"|Nothing happens\b|Your (?:current )?observation\b)",
+    re.MULTILINE,
+)
+"""Beginning of a line that imitates what a game says, without a label; it counts behind an action alone."""
 _MARK = (
     r"(?<=[\s.!?;)\]>])(?<!\becho )[*_]{0,4}(?:Observations?|OBSERVATIONS?)[ \t]{0,4}\d{0,4}[*_]{0,4}[:：]"
     rf"|{_TAG}|(?<=</action>)[ \t]*{_RARE_TAG}"
@@ -64,7 +71,9 @@ def invented(text: str, after: int, whole: Whole, stop: int | None = None) -> in
     stop = len(text) if stop is None else stop
     line_end = text.find("\n", after, stop)
     within = _within(text, after, stop if line_end < 0 else line_end, whole)
-    return within if within < (stop if line_end < 0 else line_end) else _first(text, _INVENTED, after, stop, whole)
+    if within < (stop if line_end < 0 else line_end):
+        return within
+    return min(_first(text, each, after, stop, whole) for each in (_INVENTED, _PAGE))
 
 
 def observed(text: str, start: int, stop: int, whole: Whole) -> int:

@@ -6,7 +6,7 @@ observation counts: thinking quotes tags and fences.
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -24,10 +24,11 @@ from coevo.models.answers.calls import (
 )
 from coevo.models.answers.label_payloads import is_template
 from coevo.models.answers.label_reader import read_labelled
-from coevo.models.answers.labels import TAGS, Found, in_fences, labelled, plain, tagged, thought_before
+from coevo.models.answers.labels import TAGS, Found, code_in_fences, in_fences, labelled, plain, tagged, thought_before
 from coevo.models.answers.observations import invented, turn_end
 from coevo.models.answers.spans import Span, Whole, fences, heredocs, protected, quoted
 from coevo.models.answers.thinking import Spoken, without_thinking
+from coevo.models.answers.wrappings import from_object, is_labelled, unwrapped
 from coevo.records.answer_faults import Fault
 from coevo.records.answer_form import (
     AnswerForm,
@@ -42,6 +43,7 @@ from coevo.records.answer_form import (
 )
 from coevo.records.demonstration import Answer
 from coevo.records.inert import encodable
+from coevo.records.lenient import value_at
 from coevo.utilities.errors import ConfigError
 from coevo.utilities.part_registry import Registry
 
@@ -49,13 +51,13 @@ MAX_ACTION_CHARS = 200_000
 """Maximum characters of an action from the environment's own parser."""
 _LEADING = re.compile(
     r"\A(?:\s*(?:<\|(?!channel|begin_of_thought|start_thinking|(?:user|system|observation)\|)[\w\-]{1,30}\|>"
-    r"(?:assistant(?=<\|))?|\[/?INST\]|</?s>|<(?:start|end)_of_turn>)(?!(?:user|system|tool)[ \t]*(?:\n|<\|)))+",
+    r"(?:assistant(?=<\|))?|\[/?INST\]|</?s>|<(?:start|end)_of_turn>"
+    r"|<｜Assistant｜>)(?!(?:user|system|tool)[ \t]*(?:\n|<\|)))+",
     re.IGNORECASE,
 )
 """Marks of a template before an answer; those of another speaker begin none."""
 _ANALYSIS = re.compile(r"\A\s*analysis(?:.*(?P<final>assistantfinal)|(?=[A-Z][a-z']*,? [A-Za-z]).*)", re.DOTALL)
 """Thinking in the format of gpt-oss, from whose marks a server took all but their words."""
-_BRACKETS = re.compile(r"\[([A-Za-z][\w '/\-]*)\]")
 _AROUND = re.compile(
     r"\A\s*<(?P<tag>answer|response|solution)>(?P<said>.*?)(?:</(?P=tag)>(?P<behind>.*))?\Z", re.DOTALL
 )
@@ -67,7 +69,7 @@ _FINDERS: Mapping[str, Callable[[str, Whole], list[Found]]] = {
     "label": labelled,
     "tag": lambda text, whole: tagged(text, TAGS, whole),
     "call": lambda text, whole: [],
-    "fence": lambda text, whole: in_fences(text),
+    "fence": lambda text, whole: code_in_fences(text),
     "plain": plain,
 }
 """Search for actions in text, by the name of their format (``context.parser``)."""
@@ -108,16 +110,32 @@ class Reader:
         if answer is None and isinstance(self.form, TagForm) and spoken.thinking and finished:
             answer = _tag_at_end(text, self.form.name)
         answer = answer or _without_action(said, finished, spoken.thinking)
-        return _unbracketed(self.form, answer) if isinstance(self.form, LineForm | TagForm) else answer
+        return self._without_marks(answer)
+
+    def _without_marks(self, answer: Answer) -> Answer:
+        """An answer without marks around its action, where that is one line."""
+        if not isinstance(self.form, LineForm | TagForm) or "\n" in answer.action:
+            return answer
+        label = self.form.label if isinstance(self.form, LineForm) else self.form.name
+        return replace(answer, action=unwrapped(answer.action, label, self.form.examples))
 
     def _in_form(self, text: str, finished: bool) -> Answer | None:
         """Answer in the form of the environment; None if it holds nothing of the kind."""
         if isinstance(self.form, LineForm | BlockForm | NamedForm):
-            answer = read_labelled(self.form, _unwrapped(text, self.form.label), finished)
-            return None if answer.fault in (Fault.NO_ACTION, Fault.CUT_OFF) else answer
+            said = _without_tag(text, self.form.label)
+            said = from_object(said, self.form.label) if isinstance(self.form, LineForm) else said
+            answer = read_labelled(self.form, said, finished)
+            return self._in_tag(text, finished) if answer.fault in (Fault.NO_ACTION, Fault.CUT_OFF) else answer
         if isinstance(self.form, OwnForm):
             return _own_answer(self.form, text, finished)
         return self._read(text, finished)
+
+    def _in_tag(self, text: str, finished: bool) -> Answer | None:
+        """Answer in a tag that has the name of a form's label, where the label itself is not there."""
+        is_plain = isinstance(self.form, LineForm) and finished and " " not in self.form.label
+        if not isinstance(self.form, LineForm) or not is_plain or is_labelled(text, self.form.label):
+            return None
+        return replace(self, form=TagForm(name=self.form.label.lower()))._read(text, finished)
 
     def _read(self, text: str, finished: bool) -> Answer | None:
         """Answer with the last complete action, or with the fault of its call; None without either."""
@@ -148,7 +166,14 @@ class Reader:
     def _calls(self, text: str, labels: Sequence[Found]) -> list[FoundCall]:
         if isinstance(self.form, TagForm) or self._format not in ("auto", "call"):
             return []
-        return calls(text) or (_unmarked(text, labels, schemas_of(self.tools)) if self.tools else [])
+        found = self._alike(text, labels)
+        early = self._alike(text[: found[0].start], labels) if found and self.tools else []
+        return [*(each for each in early if each.call is not None), *found]
+
+    def _alike(self, text: str, labels: Sequence[Found]) -> list[FoundCall]:
+        """Calls in the first notation that a text has: those between marks, those without, or those behind labels."""
+        found = calls(text) or (_unmarked(text, labels, schemas_of(self.tools)) if self.tools else [])
+        return found or (_labelled_calls(text) if isinstance(self.form, CallForm) and self.tools else [])
 
     def _answer(self, found: Found | FoundCall, text: str) -> Answer:
         thought = thought_before(text, found.start)
@@ -182,14 +207,7 @@ def _data(text: str, is_own: bool) -> Whole:
     return Whole((*(each for each in heredocs(text) if each.closed), *strings))
 
 
-def _unbracketed(form: LineForm | TagForm, answer: Answer) -> Answer:
-    """An answer whose words in brackets are its action, unless the form's examples stand in brackets."""
-    found = _BRACKETS.fullmatch(answer.action)
-    is_bracketed = any(each.startswith("[") for each in form.examples)
-    return answer if found is None or is_bracketed else Answer(answer.thought, found[1])
-
-
-def _unwrapped(text: str, label: str) -> str:
+def _without_tag(text: str, label: str) -> str:
     """Text of an answer without a tag around all of it, or around its label."""
     around = _AROUND.match(text)
     if around is None:
@@ -262,9 +280,19 @@ def _unmarked(text: str, labels: Sequence[Found], known: Container[str]) -> list
     found = [FoundCall(*each) for each in fenced_calls if each[2] is not None]
     labelled_parts = Whole(Span(each.start, each.end) for each in labels)
     found = found or [each for each in line_calls(text, known) if each.start not in labelled_parts]
-    whole = bare_call(text) if not found and text.lstrip()[:1] in ("{", "[") else None
+    whole = bare_call(text) if not found and (text.lstrip()[:1] in ("{", "[") or names_arguments(text)) else None
     found = found if whole is None else [FoundCall(0, len(text), whole)]
     return found or ([] if labels else broken_calls(text))
+
+
+def _labelled_calls(text: str) -> list[FoundCall]:
+    """Calls behind labels that name their arguments; text is none where an environment asks for calls."""
+    every = ((each, _call(each)) for each in labelled(text, protected(text, call_spans(text))))
+    return [
+        FoundCall(each.start, each.end, call)
+        for each, call in every
+        if call is not None and (not isinstance(call.arguments, str) or value_at(call.arguments.strip(), 0) is not None)
+    ]
 
 
 def _overlaps(found: Found, offered: Sequence[FoundCall]) -> bool:
@@ -275,8 +303,8 @@ def _overlaps(found: Found, offered: Sequence[FoundCall]) -> bool:
 def _is_complete(found: Found | FoundCall, text: str) -> bool:
     """Report whether a cut answer holds all of an action: its form or a later line shows it."""
     if isinstance(found, FoundCall):
-        return found.call is not None
-    return found.closed or found.end < len(text)
+        return found.call is not None and found.closed
+    return not found.output and (found.closed or found.end < len(text))
 
 
 def _written(found: Found) -> str:

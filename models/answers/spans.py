@@ -5,16 +5,28 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from coevo.records.lenient import value_at
 
-_FENCE = re.compile(r"`{3,}|(?<!\S)~{3,}(?=[\w+\-.]*[ \t]*$)", re.MULTILINE)
+_FENCE = re.compile(r"(?!(?<=[\"'])`{3,}[\"'])`{3,}|(?<!\S)~{3,}(?=[\w+\-.]*[ \t]*$)", re.MULTILINE)
+"""Mark of a fence, which is not all of a quoted text."""
 _MARK = re.compile(r"`+|~+")
 _MARGIN = re.compile(r"[ \t>]*")
 _AFTER = re.compile(r"[ \t.,:;!*_]*$", re.MULTILINE)
 """Text before a mark that ends a fence, or behind it, in its line."""
+_LAST_MARGIN = re.compile(r"\n[ \t>]*\Z")
+_MAX_MARGIN = 400
 _INNER_MARKS = 64
 """Maximum number of marks within the code of a fence."""
+_PYTHON = re.compile(r"[ \t]*(?:python3?|py|ipython)[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_PYTHON_DATA = re.compile(
+    r"\#[^\n]*+|(?P<quote>\"{3}|'{3})(?:\\.|(?!(?P=quote)).)*+(?:(?P=quote)|(?P<open>\\?\Z))"
+    r"|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?",
+    re.DOTALL,
+)
+"""Comments and texts of Python; one in three quotation marks may hold lines, and be open."""
+_OPENS_TEXT = re.compile(r"(?<![\w\\])[\"']")
 HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(?P<quote>['\"]?)(?P<word>[A-Za-z_]\w*)(?P=quote)")
 """Beginning of a here-document, of which a line may hold several; three such signs precede a word."""
 QUOTED = r"(?<![\w\\])(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`[^`\n]++`)"
@@ -98,7 +110,7 @@ def fences(text: str) -> list[Span]:
     data = Whole(each for each in heredocs(text) if each.closed)
     marks, spans, end = [mark for mark in _FENCE.finditer(text) if mark.start() not in data], list[Span](), 0
     for index, opening in enumerate(marks):
-        if opening.start() >= end:
+        if opening.start() >= end and not _is_quoted(text, opening, end):
             closing = _closing(text, opening, (marks[at] for at in range(index + 1, len(marks))))
             end = len(text) if closing is None else closing.end()
             spans.append(Span(opening.start(), end, closing is not None))
@@ -106,26 +118,53 @@ def fences(text: str) -> list[Span]:
 
 
 def _closing(text: str, opening: re.Match[str], marks: Iterator[re.Match[str]]) -> re.Match[str] | None:
-    """The mark that ends a fence: it is as long, and begins or ends its line; else, the first one that is as long."""
-    fitting = list[re.Match[str]]()
-    for mark in marks:
-        if mark[0].startswith(opening[0]):
-            fitting.append(mark)
-            if _ends_fence(text, opening, mark):
-                return mark
-        if len(fitting) == _INNER_MARKS:
-            break
-    return fitting[0] if fitting else None
+    """The mark that ends a fence: it is as long, and begins or ends its line; else, the first one that is as long.
+
+    A mark in a text of the code ends none.
+    """
+    first = None
+    is_python = _PYTHON.match(text, opening.end()) is not None
+    for mark in islice((each for each in marks if each[0].startswith(opening[0])), _INNER_MARKS):
+        ends_line = _AFTER.match(text, mark.end()) is not None
+        if (is_python and _in_long_text(text[opening.end() : mark.start()])) or (
+            not ends_line and _in_line_text(text, opening.end(), mark.start())
+        ):
+            continue
+        if ends_line or _begins_line(text, opening, mark):
+            return mark
+        first = first or mark
+    return first
 
 
-def _ends_fence(text: str, opening: re.Match[str], mark: re.Match[str]) -> bool:
-    """Report whether no code stands on both sides of a mark in its line; a fence may be a part of a line."""
+def _begins_line(text: str, opening: re.Match[str], mark: re.Match[str]) -> bool:
+    """Report whether no code stands before a mark in its line; a fence may be a part of a line."""
     line = text.rfind("\n", opening.end(), mark.start()) + 1
-    return (
-        line == 0
-        or _MARGIN.fullmatch(text, line, mark.start()) is not None
-        or _AFTER.match(text, mark.end()) is not None
-    )
+    return line == 0 or _MARGIN.fullmatch(text, line, mark.start()) is not None
+
+
+def _in_long_text(code: str) -> bool:
+    """Report whether code of Python ends within a text in three quotation marks."""
+    return any(each["open"] is not None for each in _PYTHON_DATA.finditer(code))
+
+
+def _in_line_text(text: str, start: int, position: int) -> bool:
+    """Report whether a text or a comment is open at a position in its line, which begins at ``start`` or behind it."""
+    line = text[max(start, position - _MAX_MARGIN, text.rfind("\n", start, position) + 1) : position]
+    return line.lstrip().startswith(("#", "--")) or _OPENS_TEXT.search(_QUOTED.sub("", line)) is not None
+
+
+def _is_quoted(text: str, mark: re.Match[str], start: int) -> bool:
+    """Report whether a mark stands in a text of its line, which ends there."""
+    if mark.start() == 0 or text[mark.start() - 1] == "\n" or not _in_line_text(text, start, mark.start()):
+        return False
+    line = text[mark.end() : mark.end() + _MAX_MARGIN].partition("\n")[0]
+    return '"' in line or "'" in line
+
+
+def is_ended(text: str, span: Span) -> bool:
+    """Report whether a fence ends, whatever follows: at the end of the text, its last mark may be data of a line."""
+    last = len(text[: span.end].rstrip(" \t.,:;!*_").rstrip("`~"))
+    return span.closed and (text[span.end :].strip(" \t") != "" or not _in_line_text(text, span.start, last))
 
 
 def fence_at(text: str, start: int, stop: int) -> Span | None:
@@ -142,7 +181,17 @@ def fenced(text: str, span: Span) -> str:
     size = 0 if mark is None else mark.end() - span.start
     inner = text[span.start + size : span.end].rstrip(text[span.start]) if span.closed else text[span.start + size :]
     language, line_break, rest = inner.partition("\n")
-    return (rest if line_break and re.fullmatch(r"[\w+\-.]*", language.strip()) else inner).strip("\n")
+    code = rest if line_break and re.fullmatch(r"[\w+\-.]*", language.strip()) else inner
+    margin = text[max(0, span.start - _MAX_MARGIN) : span.start].rpartition("\n")[2]
+    return without_margin(_LAST_MARGIN.sub("", code).strip("\n"), margin)
+
+
+def without_margin(text: str, margin: str) -> str:
+    """Text of a fence without the blanks, or the marks of a quotation, before its mark, where all lines have them."""
+    lines = text.split("\n")
+    if not margin or margin.strip(" \t>") or not all(line.startswith(margin) for line in lines if line.strip(" \t>")):
+        return text
+    return "\n".join(line[len(margin) :] for line in lines)
 
 
 def heredocs(text: str) -> list[Span]:

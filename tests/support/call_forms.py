@@ -13,6 +13,11 @@ def _pairs(arguments):
     return f"<tool_call>go\n{inner}</tool_call>"
 
 
+def _invoked(arguments):
+    inner = "".join(f'<parameter name="{name}">{value}</parameter>\n' for name, value in arguments.items())
+    return f'<function_calls>\n<invoke name="go">\n{inner}</invoke>\n</function_calls>'
+
+
 def python(arguments):
     return f"go({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
 
@@ -27,7 +32,7 @@ def named(arguments, written=json.dumps):
     return written({"name": "go", "arguments": arguments})
 
 
-ELEMENTS = {"qwen coder": _elements, "glm": _pairs}
+ELEMENTS = {"qwen coder": _elements, "glm": _pairs, "claude": _invoked}
 """Forms without escapes: a value may hold the tags around it."""
 OBJECTS = {
     "hermes": lambda it: f"<tool_call>\n{named(it)}\n</tool_call>",
@@ -50,6 +55,7 @@ OBJECTS = {
 PYTHON = {
     "python": lambda it: f"<tool_call>{python(it)}</tool_call>",
     "python, line breaks": lambda it: f"<|python_tag|>{_broken_lines(it)}",
+    "lfm": lambda it: f"<|tool_call_start|>[{python(it)}]<|tool_call_end|>",
     "python, listed": lambda it: f"[{python(it)}]",
     "python, fenced": lambda it: f"```tool_code\n{python(it)}\n```",
     "python, label": lambda it: f"Thought: so\nAction: {python(it)}",

@@ -134,6 +134,14 @@ def test_the_normal_form_is_stable_and_empty_answers_are_never_right(text):
         ("<answer>cut off", None),
         ("no tag", None),
         ("<ANSWER>Tarn</ANSWER>", "<answer> Tarn </answer>"),
+        ("<search> words </search> or <answer> words </answer>: <search>a</search>", "<search> a </search>"),
+        ("I use <search>words</search>.\n<answer>Tarn</answer>", "<answer> Tarn </answer>"),
+        ("<search>Words with Friends</search>", "<search> Words with Friends </search>"),
+        ("<search>...</search>", None),
+        ("<search> </search>", None),
+        ("<answer></answer>", None),
+        ("<answer> Words </answer>", None),
+        ("<answer>…</answer>", None),
     ],
 )
 def test_tags_are_read_up_to_what_an_answer_invents(text, action):

@@ -15,6 +15,7 @@ TOOLS = ({"name": "go", "parameters": {"properties": {"a": TEXT, "b": TEXT}, "re
 FORMS = ELEMENTS | OBJECTS | PYTHON
 MARKS = [
     "<parameter=a>", "</parameter>", "<parameter=x>", "<function=go>", "</function>", "<tool_call>", "</tool_call>",
+    '<invoke name="go">', '<parameter name="a">', "</invoke>", "</function_calls>",
     "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "[TOOL_CALLS]", "<think>", "</think>", "<|im_end|>",
     "</s>",
     "<|python_end|>", "<tool_response>", "<action>go</action>", "<answer>x</answer>", "```", "```json", "'", '"',
@@ -28,6 +29,7 @@ DOCUMENTED = [
     "Use <parameter=a>x</parameter> here",
     "close it with </parameter> alone",
     "end with </function>",
+    "end with </invoke>",
     "</parameter>\n</function>\n</tool_call> and on",
     "<tool_call>\n<function=go>\n<parameter=a>\ny\n</parameter>\n</function>\n</tool_call>",
     "<arg_key>a</arg_key><arg_value>y</arg_value>",
@@ -59,7 +61,7 @@ def test_a_text_about_calls_is_whole_or_malformed(form, value):
     assert form in ELEMENTS or whole == (True, True)
 
 
-@pytest.mark.parametrize("value", [*DOCUMENTED[:3], *DOCUMENTED[4:7], *DOCUMENTED[8:]])
+@pytest.mark.parametrize("value", [*DOCUMENTED[:4], *DOCUMENTED[5:8], *DOCUMENTED[9:]])
 @pytest.mark.parametrize("form", ELEMENTS)
 def test_tags_in_the_only_value_are_read_whole(form, value):
     assert judge(form, {"a": value})
@@ -77,8 +79,12 @@ def test_any_marks_in_values_are_whole_or_malformed(form, arguments):
 
 @pytest.mark.parametrize("form", ELEMENTS)
 def test_an_argument_that_the_tool_lacks_shows_that_a_value_was_cut(form):
-    value = "x\n</parameter>\n<parameter=c>\ny", "x</arg_value>\n<arg_key>c</arg_key>\n<arg_value>y"
-    assert not judge(form, {"a": value[form == "glm"]})
+    values = {
+        "qwen coder": "x\n</parameter>\n<parameter=c>\ny",
+        "glm": "x</arg_value>\n<arg_key>c</arg_key>\n<arg_value>y",
+        "claude": 'x</parameter>\n<parameter name="c">y',
+    }
+    assert not judge(form, {"a": values[form]})
 
 
 def test_a_call_in_the_value_of_a_call_is_not_executed():
