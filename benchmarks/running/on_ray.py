@@ -256,10 +256,7 @@ def iteration(workspace: Workspace) -> BenchResult:
                 name: reach(workspace, name, RECIPE, (leg + 1) * LEG, ("evaluation.final_panels=[]", *each))
                 for name, each in settings.items()
             }
-    seconds = {
-        name: [each.observed["metrics"]["cost/seconds/wall"] for each in run if each.revision]
-        for name, run in runs.items()
-    }
+    seconds = {name: [each.rates["cost/seconds/wall"] for each in run if each.revision] for name, run in runs.items()}
     ratios = [there / here for here, there in zip(seconds["here"], seconds["there"], strict=True)]
     return {"added": median(ratios) - 1, "iterations": len(ratios), **{f"{k}_s": sum(v) for k, v in seconds.items()}}
 
