@@ -50,3 +50,14 @@ def test_of_many_engines_those_with_the_longest_queues_are_told(tmp_path):
     _, first, *rest, last = load_lines(list(engine_load(tmp_path)))
     assert first.startswith(f"server-{MAX_LINES + 2}, the busiest: 8 running, {MAX_LINES + 2} waiting")
     assert (len(rest), last) == (MAX_LINES - 1, "and 3 with shorter queues")
+
+
+def test_the_line_of_a_server_on_a_cpu_is_read(tmp_path):
+    """As vLLM 0.32 wrote it in a run of two iterations."""
+    (tmp_path / "server-0.log").write_text(
+        "(APIServer pid=11038) INFO 11-30 20:57:09 [loggers.py:335] Engine 000: "
+        "Avg prompt throughput: 2423.8 tokens/s, "
+        "Avg generation throughput: 927.5 tokens/s, Running: 5 reqs, Waiting: 0 reqs, CPU KV cache usage: 0.0%, "
+        "Prefix cache hit rate: 0.0%\n"
+    )
+    assert load_lines(list(engine_load(tmp_path))) == ("server-0: 5 running, 0 waiting, 927.5 tokens/s, cache 0 %",)

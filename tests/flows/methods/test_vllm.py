@@ -9,8 +9,6 @@ import pytest
 from support.families import command_of, kill_all
 from support.runs import ROOT, SMALL, command, revisions, states
 
-from coevo.flows.engine_load import STATISTICS, engine_load
-
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 RUN = ("run", "homerules-coevo-rl", "--name", "first", "iterations=1", "seed=5", *SMALL)
 BRIEF = ("warmstart.steps=20", "warmstart.probe_every=20", "update.advantage.drop_zero_variance=false")
@@ -57,6 +55,3 @@ def test_a_run_whose_server_is_killed_goes_on_with_another(tmp_path, prefect_url
     log = (tmp_path / "runs" / "first" / "engine" / "server-0.log").read_text()
     assert log.count("Application startup complete") == 2
     assert last["config"]["rollout"]["engine"]["type"] == "vllm"
-    (load,) = engine_load(tmp_path / "runs" / "first" / "engine")
-    assert load["name"] == "server-0"
-    assert max(float(line["tokens_per_s"]) for line in STATISTICS.finditer(log)) > 0
