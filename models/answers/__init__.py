@@ -9,7 +9,6 @@ labels, fences and invented turns, and ``label_payloads`` what follows a label: 
 action of a labelled form, and ``labels`` the actions of an answer whose form is not known. ``thinking`` removes the
 thinking of a reasoning model, ``observations`` finds what an answer invents, and ``spans`` the parts that are data.
 ``extent`` decides where an action ends, and ``wrappings`` which marks around it are no part of it. ``calls`` finds tool
-calls in the forms of chat templates, of which ``call_elements`` reads those in tags, and ``python_notation`` those in
-Python's. ``call_tools`` compares a call with the tools that an environment offers, whose arguments
-``tool_schema`` describes.
+calls in the forms of chat templates, of which ``python_notation`` reads those in Python's. ``call_tools``
+compares a call with the tools that an environment offers, whose arguments ``tool_schema`` describes.
 """

@@ -214,19 +214,18 @@ class Page:
         joined = _JOINED.match(self.shape, position)
         return joined is not None and self._name_at(joined.end()) is not None
 
-    def turn(self, start: int, stop: int) -> int:
-        """Position of the first invented turn; ``stop`` without one."""
-        return min(self.speaker(start, stop), observed(self.shape, start, stop, self._data))
-
-    def code_turn(self, start: int, stop: int, language: str) -> int:
-        """Position of the first invented turn in code; in a script, no comment before a command is one."""
-        last = self.turn(start, stop)
+    def turn(self, start: int, stop: int, language: str = "") -> int:
+        """Position of the first invented turn; ``stop`` without one. In a script a comment before a command is none."""
+        last = self._turn(start, stop)
         while language.lower() in FAMILIES[1] and self.text.startswith("# ", last):
             end = self.text.find("\n", last, stop) + 1
             if not end or not is_shell(self.text[end : end + MAX_MARGIN].partition("\n")[0]):
                 break
-            last = self.turn(end, stop)
+            last = self._turn(end, stop)
         return last
+
+    def _turn(self, start: int, stop: int) -> int:
+        return min(self.speaker(start, stop), observed(self.shape, start, stop, self._data))
 
     def speaker(self, start: int, stop: int) -> int:
         """Position of the first line of another speaker; ``stop`` without one."""

@@ -1,8 +1,8 @@
 """Tool calls in an answer, in the forms that chat templates teach.
 
 The forms differ in their marks and agree in their content: a JSON object with a name and arguments, a name before a
-JSON object, tags for every argument (``call_elements``), or a call as in Python (``python_notation``). A call is read
-whole or is malformed: nothing between its marks is left out.
+JSON object, tags for every argument, or a call as in Python (``python_notation``). A call is read whole or is
+malformed: nothing between its marks is left out.
 """
 
 import re
@@ -10,7 +10,6 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coevo.models.answers.call_elements import elements_at
 from coevo.models.answers.observations import invented
 from coevo.models.answers.python_notation import python_calls, python_spans
 from coevo.models.answers.spans import Span, Whole, objects
@@ -63,6 +62,37 @@ _BROKEN = re.compile(rf"^[ \t]*+(?:\[[ \t]*+)?(?P<object>\{{\s*[\"']?(?:{'|'.joi
 """Beginning of an object that is a call, if it is JSON."""
 _ENVELOPES = ("tool_calls", "tool_call", "function_call")
 """Names under which a message holds its calls."""
+_FUNCTION = re.compile(r"<function=(?P<name>[^>\s]{1,128})>\s*|<invoke name=\"(?P<invoked>[^\">\s]{1,128})\">\s*")
+_PAIRS = re.compile(r"(?P<name>[\w.\-/]{1,128})\s*(?=<arg_key>)")
+
+
+class _Notation:
+    """Tags of one form: around an argument, and around the call; ``padding`` stands around a value."""
+
+    def __init__(self, opening: str, closing: str, head: str, tail: str, padding: str = "") -> None:
+        self.opening = re.compile(opening)
+        self.closing, self.padding = closing, padding
+        self.marks = re.compile(rf"{opening}|{closing}")
+        self.border = re.compile(rf"{closing}\s*+{opening}")
+        self.nesting = re.compile(rf"(?P<empty>{head}\s*+{tail})|(?P<head>{head})|{closing}\s*+{tail}")
+        self.end = re.compile(rf"\s*{tail}")
+
+
+_PARAMETERS = _Notation(
+    r"<parameter=(?P<name>[^>\s]{1,128})>", "</parameter>", r"<function=[^>\s]{1,128}>", "</function>", "\n"
+)
+_INVOKED = _Notation(
+    r"<parameter name=\"(?P<name>[^\">\s]{1,128})\">",
+    "</parameter>",
+    r"<invoke name=\"[^\">\s]{1,128}\">",
+    "</invoke>",
+)
+_KEYS = _Notation(
+    r"<arg_key>(?P<name>[^<]{0,128})</arg_key>\s*<arg_value>",
+    "</arg_value>",
+    r"<tool_call>\s*[\w.\-/]{1,128}\s*<arg_key>",
+    "</tool_call>",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +311,59 @@ def _named(text: str, start: int) -> tuple[Call, int] | None:
 
 
 def _elements(text: str, start: int) -> tuple[Call | None, int] | None:
-    found = elements_at(text, start)
-    if found is None or found.arguments is None:
-        return None if found is None else (None, found.end)
-    return Call(found.name, found.arguments, written=found.written), found.end
+    """Call with tags for every argument, whose values are not escaped: a value may hold the tags around it."""
+    if (pairs := _PAIRS.match(text, start)) is not None:
+        return _tagged(text, pairs["name"], pairs.end(), _KEYS)
+    if (head := _FUNCTION.match(text, start)) is None:
+        return None
+    name, begin = head["name"] or head["invoked"], head.end()
+    notation = _PARAMETERS if head["name"] else _INVOKED
+    if (end := notation.end.match(text, begin)) is not None:
+        return Call(name, {}, written=True), end.end()
+    if not text.startswith("{", begin):
+        return _tagged(text, name, begin, notation)
+    found = value_at(text, begin)
+    return (Call(name, found[0]), found[1]) if found is not None and isinstance(found[0], dict) else None
+
+
+def _tagged(text: str, name: str, begin: int, notation: _Notation) -> tuple[Call | None, int] | None:
+    """Call whose arguments begin at a position; one that does not end takes the rest of the text."""
+    if notation.opening.match(text, begin) is None:
+        return None
+    end = _matching(text, begin, notation)
+    if end is None:
+        return None, len(text)
+    arguments = _arguments(text[begin : end[0]], notation)
+    return None if arguments is None else Call(name, arguments, written=True), end[1]
+
+
+def _matching(text: str, begin: int, notation: _Notation) -> tuple[int, int] | None:
+    """Places before and behind the tag that ends a call: calls in its values may be written out with their own."""
+    depth = 1
+    for mark in notation.nesting.finditer(text, begin):
+        depth += 0 if mark["empty"] else 1 if mark["head"] else -1
+        if depth == 0:
+            inner = mark.start() + len(notation.closing)
+            return inner, mark.end()
+    return None
+
+
+def _arguments(body: str, notation: _Notation) -> dict[str, object] | None:
+    """Arguments by name; None if a value's own tags allow several readings, or if a name occurs twice."""
+    borders = list(notation.border.finditer(body))
+    marks = sum(1 for _ in notation.marks.finditer(body))
+    if borders and marks != 2 * len(borders) + 2:
+        return None
+    first = notation.opening.match(body)
+    if first is None or not body.endswith(notation.closing):
+        return None
+    heads = [first, *borders]
+    stops = [*(border.start() for border in borders), len(body) - len(notation.closing)]
+    found = {
+        head["name"].strip(): body[head.end() : stop].removeprefix(notation.padding).removesuffix(notation.padding)
+        for head, stop in zip(heads, stops, strict=True)
+    }
+    return dict(found) if len(found) == len(heads) else None
 
 
 def _python(text: str, start: int) -> tuple[Call, int] | None:

@@ -86,7 +86,7 @@ def fence_payload(page: Page, label: PagePart, language: str, since: int, stop: 
         since: end of the action before.
         stop: position of the next label.
     """
-    last = page.code_turn(label.end, stop, language)
+    last = page.turn(label.end, stop, language)
     marks = page.marks(label.end, last)
     found = _around(page, label, language) or _in_fences(page, marks, label.end, language)
     if found is None and page.around(label) and marks and not page.shape[label.end : marks[0].start()].strip():

@@ -286,7 +286,7 @@ def _unmarked(text: str, labels: Sequence[Found], known: Container[str]) -> list
 
 
 def _labelled_calls(text: str) -> list[FoundCall]:
-    """Calls behind labels that name their arguments; text is none where an environment asks for calls."""
+    """Calls behind labels, with their arguments in JSON: plain text behind a label is no call of a tool."""
     every = ((each, _call(each)) for each in labelled(text, protected(text, call_spans(text))))
     return [
         FoundCall(each.start, each.end, call)

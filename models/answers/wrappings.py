@@ -116,8 +116,8 @@ def field_of(text: str, span: Span, label: str) -> str | None:
         return None
     name = label.lower().replace(" ", "_")
     named = [value for key, value in found[0].items() if str(key).lower().replace(" ", "_") == name]
-    text = named[0].strip() if named and isinstance(named[0], str) else ""
-    return (text if "\n" not in text else "") if named else None
+    value = named[0].strip() if named and isinstance(named[0], str) else ""
+    return (value if "\n" not in value else "") if named else None
 
 
 def is_labelled(text: str, label: str, data: Whole | None = None) -> bool:
