@@ -16,7 +16,7 @@ from coevo.models.answers.answer_page import (
 )
 from coevo.models.answers.extent import ActionKind, cleaned, extent, is_prose, is_shell, is_unfinished, kind_of
 from coevo.models.answers.spans import bracketed, without_data
-from coevo.models.answers.wrappings import boxed_at, unboxed, unquoted
+from coevo.models.answers.wrappings import boxed_at, unboxed, without_label_marks
 from coevo.records.answer_faults import Fault
 from coevo.records.answer_form import NamedAction
 from coevo.records.lenient import value_at
@@ -224,7 +224,7 @@ def line_of(page: Page, label: PagePart, stop: int) -> PagePart | None:
         return PagePart(start, found.end, "\n".join(lines).strip(), found.closed, fault)
     end = page.shape.find("\n", start, last)
     end = last if end < 0 else end
-    text = unquoted(page.text[start:end].strip(), page.shape[label.start : label.end])
+    text = without_label_marks(page.text[start:end].strip(), page.shape[label.start : label.end])
     text = text if start == label.end else _ITEM.sub("", text)
     return PagePart(start, end, _STOP.sub("", cleaned(text)), end < len(page.text))
 

@@ -13,7 +13,7 @@ from coevo.models.answers.extent import cleaned, extent
 from coevo.models.answers.label_payloads import MISSING, final_answer, is_template, payload_of_bare_name
 from coevo.models.answers.observations import observed
 from coevo.models.answers.spans import Whole, fenced, fences, is_ended
-from coevo.models.answers.wrappings import unquoted
+from coevo.models.answers.wrappings import without_label_marks
 
 LABEL, INPUT, FINAL = "Action", "Action Input", "Final Answer"
 """Labels in common prompts: of an action, of its argument, and of the answer that ends a task."""
@@ -140,7 +140,7 @@ def _after(page: Page, label: PagePart, last: int) -> Found:
     taken = extent(page.text, label.end, stop)
     given = label_pattern(INPUT).match(page.shape, stop)
     if given is None:
-        action = cleaned(_untagged(unquoted(taken.text, page.shape[label.start : label.end])))
+        action = cleaned(_untagged(without_label_marks(taken.text, page.shape[label.start : label.end])))
         return Found(label.start, taken.end, action, taken.closed, unclear=taken.unclear)
     argument = extent(page.text, given.end(), _stop(page, given.end(), last))
     return Found(label.start, argument.end, cleaned(taken.text), argument.closed, cleaned(argument.text))

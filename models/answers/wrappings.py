@@ -32,7 +32,7 @@ _MAX_AROUND = 4
 """Maximum number of marks around each other."""
 
 
-def unquoted(text: str, label: str) -> str:
+def without_label_marks(text: str, label: str) -> str:
     """A line without the second half of the marks that begin before its label, or the marks of code around it.
 
     Args:
