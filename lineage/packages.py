@@ -8,13 +8,13 @@ import json
 from pathlib import Path
 
 from filelock import FileLock
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from coevo.lineage.atomic_files import content_hash, write_atomically
 from coevo.utilities.errors import CoevoError
 
 FILE = "packages.json"
-KNOWN = TypeAdapter(dict[str, str])
+KNOWN = TypeAdapter(dict[str, str], config=ConfigDict(defer_build=True))
 """``RUN@N`` by digest."""
 
 

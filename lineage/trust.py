@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from coevo.configs.trust_settings import Setting, chosen
 from coevo.lineage.atomic_files import write_atomically
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from coevo.configs.run_config import RunConfig
 
 FILE = "trusted.json"
-CONFIRMED = TypeAdapter(dict[str, dict[str, list[Any]]])
+CONFIRMED = TypeAdapter(dict[str, dict[str, list[Any]]], config=ConfigDict(defer_build=True))
 """Confirmed values by run and setting."""
 
 

@@ -6,7 +6,7 @@ data: it stands in a moment, and a package keeps it as JSON.
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
 from coevo.configs.base import Config
 
@@ -170,6 +170,6 @@ class OwnForm(_AnyForm):
 AnswerForm = LineForm | BlockForm | NamedForm | TagForm | CallForm | FenceForm | WholeForm | OwnForm
 """Any form."""
 ANSWER_FORM: TypeAdapter[AnswerForm | None] = TypeAdapter(
-    Annotated[AnswerForm, Field(discriminator="kind")] | None,
+    Annotated[AnswerForm, Field(discriminator="kind")] | None, config=ConfigDict(defer_build=True)
 )
 """Reads a form from JSON; null stands for an environment that names none."""

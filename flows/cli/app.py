@@ -7,11 +7,10 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from typer import rich_utils
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from coevo.flows.cli import (
@@ -112,6 +111,7 @@ def _finish(group: TyperGroup) -> None:
 
     Arguments that name a run, a recipe or an environment are completed by the shell with those that there are.
     """
+    _print_plainly(group)
     for command in group.commands.values():
         command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
         for each in command.params:
@@ -120,6 +120,23 @@ def _finish(group: TyperGroup) -> None:
                 each.shell_complete = words  # type: ignore[assignment, method-assign]
         if isinstance(command, TyperGroup):
             _finish(command)
+        elif isinstance(command, TyperCommand):
+            _print_plainly(command)
+
+
+def _print_plainly(command: TyperCommand | TyperGroup) -> None:
+    """Print a command's help without marks of a terminal where there shall be none."""
+    print_help = command.format_help
+
+    def format_help(*about: Any) -> None:
+        from typer import rich_utils  # a tenth of the time of a command that prints no help
+
+        # Typer prints its help on a console of its own, which keeps bold text under NO_COLOR.
+        if output.is_plain():
+            rich_utils.FORCE_TERMINAL = False
+        print_help(*about)
+
+    command.format_help = format_help  # type: ignore[assignment, method-assign]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -134,9 +151,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    if output.is_plain():
-        # Typer prints its help on its own console, which keeps bold text under NO_COLOR.
-        rich_utils.FORCE_TERMINAL = False
     try:
         ensure_home()
         code = _program().main(args=list(arguments) or ["--help"], prog_name="coevo", standalone_mode=False)

@@ -49,7 +49,7 @@ Metrics = dict[StoredMetricName, Finite]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
 class Approval(_Part):
