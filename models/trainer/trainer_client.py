@@ -102,7 +102,8 @@ class Trainer:
 
     def _begin(self, start: StartingPoint) -> None:
         config, self._ready = self._config, False
-        self._launched = self._launch(config.deepspeed, self._log)
+        with _told_as_lost():
+            self._launched = self._launch(config.deepspeed, self._log)
         try:
             with _told_as_lost():
                 policy = self._launched.send(start.policy)

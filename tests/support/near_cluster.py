@@ -20,6 +20,8 @@ class NearActor:
         assert not self.agent.host(part, pickle.dumps(tuple(arguments))).error
 
     def ready(self, seconds):
+        if self.lost:
+            raise ActorLostError("its node has gone")
         self.pid = os.getpid()
         return True
 
@@ -40,10 +42,10 @@ class NearActor:
 
 
 class NearCluster:
-    """A cluster with so many places at a time."""
+    """A cluster with so many places at a time; ``dying`` of the next actors are lost while they start."""
 
     def __init__(self, room):
-        self.room, self.actors, self.free = room, [], room
+        self.room, self.actors, self.free, self.dying = room, [], room, 0
 
     def reserve(self, count, resources, pool, seconds):
         if count > self.free:
@@ -60,6 +62,9 @@ class NearCluster:
 
     def actor(self, part, arguments, resources, node, reserved):
         self.actors.append(NearActor(part, arguments))
+        if self.dying:
+            self.dying -= 1
+            self.actors[-1].lose()
         return self.actors[-1]
 
     def capacity(self, resources, pool):

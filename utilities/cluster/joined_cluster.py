@@ -231,6 +231,7 @@ class JoinedCluster:
 
         Raises:
             ClusterError: no node can have one of them, or there is no room for all in time.
+            ActorLostError: a node has gone meanwhile.
         """
         from ray.util import placement_group, placement_group_table
 
@@ -245,9 +246,9 @@ class JoinedCluster:
             there = {node.id: node for node in self.nodes()}
             placed = placement_group_table(group)["bundles_to_node_id"]
             reservation.nodes += [there[placed[index]] for index in range(count)]
-        except KeyError:  # its node has gone
+        except KeyError:
             reservation.release()
-            raise self.lacking(resources, pool, seconds) from None
+            raise ActorLostError("a node of the cluster ended before its process started") from None
         except BaseException:
             reservation.release()
             raise

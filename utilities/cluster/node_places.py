@@ -49,6 +49,8 @@ for _ in range(30):
 Ray kills the children of an actor that it ends, so this is none.
 """
 HOST = f"{__name__}:ProcessHost"
+TRIES = 3
+"""Searches for places whose node ends while their actors start."""
 
 
 class ProcessHost:
@@ -271,7 +273,17 @@ class ClusterLauncher(Launcher):
         self._join, self._seconds, self._names = join, seconds, count()
 
     def places(self, count: int, resources: Resources, asker: str) -> Sequence[Place]:
-        """As in ``Launcher``: reserved together, on as few nodes as have room."""
+        """As in ``Launcher``: reserved together, on as few nodes as have room.
+
+        Raises:
+            ActorLostError: their nodes ended again and again, ``TRIES`` times.
+        """
+        for _ in range(TRIES - 1):
+            with suppress(ActorLostError):
+                return self._reserved(count, resources, asker)
+        return self._reserved(count, resources, asker)
+
+    def _reserved(self, count: int, resources: Resources, asker: str) -> Sequence[Place]:
         cluster = self._join()
         reservation = cluster.reserve(count, resources, asker, self._seconds)
         deadline = time.monotonic() + self._seconds

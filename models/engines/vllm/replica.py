@@ -4,7 +4,8 @@ Several threads may ask for completions at once. The first that finds the server
 that, and ask the new one. Everything else is for one thread at a time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from time import monotonic, sleep
@@ -23,6 +24,15 @@ T = TypeVar("T")
 Start = Callable[[Weights], VllmServer]
 RETRY_INTERVAL_S = 0.2
 """Seconds between two requests to empty a cache that is in use."""
+
+
+@contextmanager
+def _told_as_unreachable() -> Iterator[None]:
+    """Tell a place that is lost as a server that does not answer: its replacement may find another one."""
+    try:
+        yield
+    except PlaceLostError as error:
+        raise UnreachableError(str(error)) from None
 
 
 class Replica:
@@ -133,7 +143,8 @@ class Replica:
             try:
                 return ask()
             except UnreachableError:
-                self._replace(asked)
+                with suppress(UnreachableError):  # that of the next request, if the replacement is lost as well
+                    self._replace(asked)
         try:
             return ask()
         except UnreachableError as error:
@@ -148,7 +159,7 @@ class Replica:
         """Wait for a server that was just started, and verify its weights."""
         if not self._is_new:
             return
-        self._await()
+        self._insist(self._await)
         if self._server is None:
             self._insist(self._take)
         else:
@@ -173,14 +184,16 @@ class Replica:
         assert self._server
         self._server.stop()
         self._held, self._asleep = "", False
-        self._server = self._start(self._weights)
+        with _told_as_unreachable():
+            self._server = self._start(self._weights)
         self._client = Client(self._server.url, self._config.timeout, self._key)
         self._await()
         self._verify()
 
     def _await(self) -> None:
         if self._server:
-            self._server.wait(self._config.startup_timeout, self._client.is_ready)
+            with _told_as_unreachable():
+                self._server.wait(self._config.startup_timeout, self._client.is_ready)
             if self._weights.adapter:
                 self._add_adapter()
         elif not self._client.is_ready():
@@ -204,10 +217,8 @@ class Replica:
 
     def _there(self) -> Path:
         """Directory of the weights as the server finds it."""
-        try:
+        with _told_as_unreachable():
             return self._server.bring(self._weights.directory) if self._server else self._weights.directory
-        except PlaceLostError as error:
-            raise UnreachableError(str(error)) from None
 
     def _note(self) -> None:
         """Let a foreign server refuse to complete with other weights, which another process may load into it."""

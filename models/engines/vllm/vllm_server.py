@@ -11,7 +11,7 @@ import torch
 from coevo.configs.rollout.rollout_config import DEFAULT_PYTHON, VllmEngineConfig, gpus_of, width_of
 from coevo.models.weights import tensor_digest
 from coevo.utilities.errors import CoevoError
-from coevo.utilities.processes import HERE, Launch, Launcher, NotReadyError, Place, Starting, size_of
+from coevo.utilities.processes import HERE, Launch, Launcher, NotReadyError, Place, PlaceLostError, Starting, size_of
 
 ROOT = Path(__file__).parents[4]
 EXTENSION = Path(__file__).with_name("extension")
@@ -230,10 +230,13 @@ class VllmServer:
 
         Raises:
             VllmServerError: it ended before, or took longer and was stopped.
+            PlaceLostError: its place was lost before.
         """
         try:
             self._starting.wait(ready, seconds)
         except NotReadyError as error:
+            if self._process.lost:
+                raise PlaceLostError(f"the vLLM server {error}") from None
             raise VllmServerError(f"the vLLM server {error}") from None
 
     def bring(self, directory: Path) -> Path:

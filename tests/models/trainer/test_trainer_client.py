@@ -18,9 +18,10 @@ from coevo.configs.update.advantage_config import GaeConfig
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update_config import CriticConfig, DeepSpeedConfig, OptimizerConfig, UpdateConfig
 from coevo.models.trainer import child
-from coevo.models.trainer.trainer_client import StartingPoint, Trainer, TrainerError
+from coevo.models.trainer.trainer_client import StartingPoint, Trainer, TrainerError, TrainerLostError
 from coevo.models.trainer.update_batch import read
 from coevo.records.draws import key
+from coevo.utilities.processes import PlaceLostError
 
 PARENT = """
 import sys, time
@@ -46,6 +47,17 @@ def trainer(policy, log, optimizer=None, reference=None, timeout=600.0):
     start = StartingPoint(policy, reference or policy, optimizer)
     with Trainer(config, start, temperature=TEMPERATURE, threads=1, log=log) as it:
         yield it
+
+
+def test_one_whose_node_ends_while_it_starts_is_lost_as_any_other(policy_path, tmp_path):
+    def launch(config, log):
+        raise PlaceLostError("its node has gone")
+
+    with pytest.raises(TrainerLostError, match=r"^its node has gone$"):
+        Trainer(
+            UpdateConfig(), StartingPoint(policy_path, policy_path), temperature=1.0, threads=1, log=tmp_path / "log",
+            launch=launch,
+        )  # fmt: skip
 
 
 def alive(pid):

@@ -13,8 +13,8 @@ from support.near_cluster import near_cluster
 from coevo.configs.update.update_config import DeepSpeedConfig
 from coevo.models.trainer import trainer_launch
 from coevo.models.trainer.trainer_launch import TrainerRanks
-from coevo.utilities.cluster.joined_cluster import ClusterError
-from coevo.utilities.cluster.node_places import ClusterLauncher
+from coevo.utilities.cluster.joined_cluster import ActorLostError, ClusterError
+from coevo.utilities.cluster.node_places import TRIES, ClusterLauncher
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.processes import ONE_CORE, Launch, wait
 
@@ -123,6 +123,23 @@ def test_all_have_room_or_none_has(launcher, cluster):
     first.end()
     assert cluster.free == 0
     second.end()
+    assert cluster.free == 2
+
+
+@pytest.mark.parametrize("deaths", range(TRIES))
+def test_places_whose_node_ends_while_they_start_are_sought_again(launcher, cluster, deaths):
+    cluster.dying = deaths
+    first, second = launcher.places(2, ONE_CORE, "pool")
+    assert (first.actor.lost, second.actor.lost, cluster.free) == (False, False, 0)
+    first.end()
+    second.end()
+    assert cluster.free == 2
+
+
+def test_nodes_that_end_again_and_again_are_one_line_and_keep_no_room(launcher, cluster):
+    cluster.dying = TRIES
+    with pytest.raises(ActorLostError, match=r"^its node has gone$"):
+        launcher.places(1, ONE_CORE, "pool")
     assert cluster.free == 2
 
 

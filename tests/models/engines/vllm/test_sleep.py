@@ -14,6 +14,7 @@ from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.models.engines.vllm.replica import Replica
 from coevo.models.engines.vllm.vllm_server import VllmServer
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.processes import PlaceLostError
 
 TAKEN = ["/collective_rpc", "/wake_up?tags=kv_cache", "/reset_prefix_cache", "/collective_rpc", "/v1/completions"]
 
@@ -73,6 +74,44 @@ def test_many_requests_to_one_that_cannot_be_started_anew_fail_with_its_error(tm
     errors, starts = requested_after_a_kill(tmp_path, "raise SystemExit('Error: no memory')")
     assert all("no memory" in error for error in errors)
     assert starts < 2 + 4
+
+
+def lost():
+    raise PlaceLostError("its node has gone")
+
+
+def lost_while_it_loads(server):
+    server.wait = lambda seconds, ready: lost()
+
+
+@pytest.mark.parametrize(
+    "fates",
+    [
+        (lost_while_it_loads,),
+        (None, lost_while_it_loads),
+        (None, lambda server: lost()),
+        (None, lambda server: lost(), lost_while_it_loads),
+    ],
+    ids=["first", "replacement", "replacement that starts", "two replacements"],
+)
+def test_one_whose_node_ends_as_it_starts_is_replaced(tmp_path, fates):
+    servers = []
+
+    def start(weights):
+        servers.append(VllmServer([sys.executable, "-c", SERVER, str(tmp_path / "asked")], {}, tmp_path / "log"))
+        fate = fates[len(servers) - 1] if len(servers) <= len(fates) else None
+        if fate is not None:
+            fate(servers[-1])
+        return servers[-1]
+
+    with closing(Replica(VllmEngineConfig(type="vllm", restarts=3), known(tmp_path, "", PROBE), start)) as replica:
+        if fates[0] is None:
+            replica.complete(PROMPT)
+            kill_all(processes(replica))
+        assert replica.complete(PROMPT)[0]["token_ids"] == [1]
+    assert len(servers) == len(fates) + 1
+    for server in servers:
+        server.stop()
 
 
 def processes(replica):
