@@ -1,4 +1,4 @@
-"""The working directory: nothing in it is imported, whatever it is called, by any process that coevo starts."""
+"""The working directory: no process imports anything of it, whatever it is called, or writes anything there."""
 
 import os
 import re
@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SHORT = ("iterations=1", "warmstart=null", "rollout.tasks=2", "rollout.group_size=2", "evaluation.tasks=8")
+SHORT = "iterations=1 warmstart=null rollout.tasks=2 rollout.group_size=2 evaluation.tasks=8"
+COMMANDS = (
+    "ui",
+    f"run homerules-coevo-rl --name one {SHORT} bank.admission.replays=2",
+    *("log one", "report one", "compare one one@0", "evaluate one", "bank show one", "fsck one", "gc one"),
+    *("package one", "push ../remote one", "branch one@1 other", "rollback one --to 0"),
+)
 NAMES = (
     *("prefect", "mlflow", "uvicorn", "fastapi", "deepspeed", "torch", "transformers", "peft", "lancedb", "numpy"),
     *("utilities", "configs", "records", "lineage", "models", "tasks", "flows", "envs", "memory"),
@@ -45,7 +51,7 @@ def test_every_child_that_runs_python_is_told_so():
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-def test_a_run_and_its_servers_import_nothing_from_there(trapped):
+def test_a_run_and_its_servers_import_nothing_from_there_and_write_nothing_there(trapped):
     outside = {name: value for name, value in os.environ.items() if name not in ("PREFECT_API_URL", "PYTHONPATH")}
 
     def coevo(*arguments):
@@ -56,7 +62,8 @@ def test_a_run_and_its_servers_import_nothing_from_there(trapped):
         assert (done.returncode, sorted(path.name for path in (trapped / "marks").iterdir())) == (0, []), done.stderr
 
     try:
-        coevo("ui")
-        coevo("run", "homerules-grpo", *SHORT)
+        for line in COMMANDS:
+            coevo(*line.split())
     finally:
         coevo("down")
+    assert sorted(path.name for path in (trapped / "project").iterdir()) == sorted(NAMES)

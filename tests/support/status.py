@@ -1,4 +1,4 @@
-"""Status of a run, as the command line, MLflow, Prefect and the report say it."""
+"""Status and seconds of a run, as the command line, MLflow, Prefect and the report say them."""
 
 import json
 import sqlite3
@@ -62,5 +62,8 @@ def same_everywhere(directory, run, of_prefect=True):
     if row["revision"] is not None:
         report = coevo("report", run, "--json", workspace=directory)
         page = Path(json.loads(report.stdout)["file"]).read_text(encoding="utf-8")
+        log = coevo("log", run, workspace=directory).stdout
         assert f"{row['status']}, {row['stage']}" in page
+        time = f"{row['seconds'] or 0:,.0f} s"
+        assert f">{time}" in page and f"Time: {time}" in log
     return row

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coevo.lineage.revision.manifest import Manifest
-from coevo.tasks.cost import OF_PART, PARALLEL, Spent, spending, time_by_part, time_line
+from coevo.tasks.cost import OF_PART, PARALLEL, Spent, spending, time_by_part, time_line, wall_seconds
 
 
 def revision(number, restored=None, seconds=None, **metrics):
@@ -14,6 +14,13 @@ def revision(number, restored=None, seconds=None, **metrics):
     state = {"revision": number, "parent": number - 1 if number else None, "restored_from": restored, "metrics": named}
     return Manifest(
         state, {"metrics": {f"cost/seconds/{name.replace('_', ' ')}": s for name, s in (seconds or {}).items()}}
+    )
+
+
+def at(manifest, number, timestamp):
+    """The same with another number, made at another time."""
+    return Manifest(
+        {**manifest.state, "revision": number, "parent": number - 1}, {**manifest.observed, "timestamp": timestamp}
     )
 
 
@@ -29,6 +36,30 @@ def test_evaluation_and_the_start_cost_nothing():
 def test_a_rollback_costs_nothing_and_takes_nothing_back():
     history = [START, revision(1, **PLAYED), revision(2, restored=0), revision(3, restored=1, **PLAYED)]
     assert [spent.episodes for spent in spending(history)] == [0, 4, 4, 4]
+
+
+DAY = 86400
+SESSION = revision(1, seconds={"preparation": 2.0, "rollout": 3.0, "evaluate": 4.0, "wall": 10.0}, **PLAYED)
+"""Ten seconds, of which three are learning."""
+HISTORIES = {
+    "the start alone": ([START], 9, 0),
+    "one iteration": ([START, SESSION], 19, 3),
+    "resumed after a day": ([START, SESSION, at(SESSION, 2, DAY)], 29, 6),
+    "resumed three times": ([START, *(at(SESSION, number, number * DAY) for number in (1, 2, 3))], 39, 9),
+    "rolled back and continued": ([START, SESSION, revision(2, restored=0), at(SESSION, 3, DAY)], 29, 6),
+    "rolled back alone": ([START, SESSION, revision(2, restored=0)], 19, 3),
+    "lessons imported": ([START, SESSION, revision(2, bank_imported=3.0)], 19, 3),
+    "published a day late": ([START, at(SESSION, 1, DAY), SESSION], 29, 6),
+    "killed before its first revision": ([], 0, 0),
+}
+"""Revisions, their seconds, and those of learning."""
+
+
+@pytest.mark.parametrize(("history", "wall", "learning"), HISTORIES.values(), ids=HISTORIES)
+def test_seconds_are_those_of_processes_and_never_of_the_time_between_two(history, wall, learning):
+    assert sum(time_by_part(history).values()) == sum(map(wall_seconds, history)) == wall
+    assert time_line(history).partition(" s")[0] == str(wall)
+    assert (spending(history) or [Spent()])[-1].seconds == learning
 
 
 def test_an_import_costs_nothing():

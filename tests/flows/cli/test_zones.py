@@ -6,7 +6,10 @@ from zoneinfo import ZoneInfo, available_timezones
 import pytest
 from prefect.schedules import Cron
 
+from coevo.flows.cli import schedule
 from coevo.flows.cli.schedule import _check_zone, next_change
+from coevo.flows.sessions import schedules
+from coevo.flows.sessions.schedules import Schedule, StoredSchedule
 from coevo.utilities.errors import CoevoError
 
 NO_ZONES = [
@@ -51,3 +54,24 @@ def test_the_next_change_of_clocks_is_found_to_the_minute(zone, when):
     assert found == (None if when is None else datetime.fromisoformat(when).replace(tzinfo=UTC))
     if found is not None:
         assert found.astimezone(ZoneInfo(zone)).utcoffset() is not None
+
+
+class September(datetime):
+    """Time that stands still before all of the changes."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime(2026, 9, 1, tzinfo=tz)
+
+
+@pytest.mark.parametrize(("zone", "when"), CHANGES.items())
+def test_the_list_of_schedules_names_the_change(coevo, monkeypatch, zone, when):
+    monkeypatch.setattr(schedule, "datetime", September)
+    planned = StoredSchedule("mine", Schedule("0 2 * * *", zone, {}), paused=False, next=None, last=None)
+    monkeypatch.setattr(schedules, "planned", lambda directory: [planned, planned])
+    shown = " ".join(coevo("schedule", "list").out.split())
+    if when is None:
+        assert "Clocks" not in shown
+    else:
+        there = datetime.fromisoformat(when).replace(tzinfo=UTC).astimezone(ZoneInfo(zone))
+        assert shown.count(f"Clocks in {zone} change on {there:%Y-%m-%d to %H:%M}: ") == 1

@@ -149,6 +149,18 @@ def test_items_of_tokens_that_reach_over_their_ends_hold_their_lessons_and_no_ot
     assert all(one.stop <= other.start for one, other in pairwise(found))
 
 
+@pytest.mark.parametrize("texts", [("été", "漢字", "größe"), ("ภาษา", "😀", "ßß"), ("🎉🎉", "é", "é", "漢漢漢")])
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_three_items_of_characters_that_no_token_holds_are_told_apart(name, texts):
+    tokenizer = TOKENIZERS[name]()
+    said = json.dumps({"lessons": [{"lesson": text} for text in texts]}, ensure_ascii=False)
+    ids = tokenizer(said, add_special_tokens=False)["input_ids"]
+    found = items(tokenizer, ids, texts)
+    decoded = [tokenizer.decode(ids[item.start : item.stop]) for item in found]
+    assert all(text in part for text, part in zip(texts, decoded, strict=True))
+    assert all(one.stop <= other.start for one, other in pairwise(found))
+
+
 @pytest.mark.parametrize(
     ("text", "lesson"),
     [
