@@ -100,8 +100,17 @@ def noticed(cluster, since):
     return time.monotonic() - since
 
 
+def deaths(cluster):
+    """Reasons that the cluster gives for the ends of its nodes, latest last."""
+    import ray  # takes a second, which the quick tests would wait for
+
+    cluster.join()
+    return [each["DeathReasonMessage"] for each in ray.nodes() if not each["Alive"]]
+
+
 def strike(cluster, victims, number, how):
     """Strike a node of a run that waits at a place, and replace it; the seconds in which that was noticed."""
+    assert len(cluster.join().nodes()) == NODES + 1, f"a node ended by itself: {deaths(cluster)}"
     node = cluster.nodes[-1 - number % NODES]
     what = "trainer and simulators" if any(CHILD in command_of(each) for each in cluster.family(node)) else "simulators"
     seconds = noticed(cluster, struck(victims, cluster.raylet(node).pid, how))
@@ -122,7 +131,7 @@ def struck_run(cluster, workspace, victims, numbers, how):
     with warm.running(*line, environment=environment) as run:
         while places:
             wait(lambda: (victims / REACHED).exists() or run.poll() is not None, 600)
-            assert run.poll() is None, f"not reached: {places}: {run.said()}"
+            assert run.poll() is None, f"not reached: {places}: {run.said()}; {deaths(cluster)}"
             reached = taken(victims / REACHED)
             seconds, what = strike(cluster, victims, places.pop(reached), how)
             found.append(seconds)
