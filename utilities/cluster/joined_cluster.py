@@ -356,18 +356,25 @@ def _connect(address: str, seconds: float, names: SettingNames) -> None:
 def _initialise(address: str, host: str, failed: list[Exception]) -> None:
     try:
         import ray
-        from ray._private import worker
+        from ray._private import ray_constants, worker
 
+        if ray.is_initialized():
+            raise ClusterError("this process has joined a Ray cluster by itself: call ray.shutdown() first")
         # Pages of a dead node's log would go to standard output, whatever log_to_driver says.
         worker.print_to_stdstream = lambda *_, **__: None
         logging.getLogger("ray").setLevel(logging.ERROR)
-        here = {"_node_ip_address": LOOPBACK} if host == LOOPBACK else {}
+        here = {}
+        if host == LOOPBACK:
+            here = {"_node_ip_address": LOOPBACK}
+            ray_constants.ENABLE_RAY_CLUSTER = False  # as ``ON_LOOPBACK``, where Ray was imported before
         ray.init(address, log_to_driver=False, configure_logging=False, logging_level="error", **here)
     except Exception as error:  # noqa: BLE001 - handed to the thread that waits
         failed.append(error)
 
 
 def _refused(address: str, error: Exception) -> CoevoError:
+    if isinstance(error, ClusterError):
+        return error
     if isinstance(error, ImportError):
         return ClusterError(missing_extra(error) or f"Ray cannot be imported: {_line(error)}")
     if type(error).__name__ == "AuthenticationError":

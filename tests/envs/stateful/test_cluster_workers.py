@@ -18,7 +18,7 @@ from support.simulators import FailingSums, Sums
 from coevo.configs.placement_config import EnvironmentPool
 from coevo.envs.failures import EpisodeFailure
 from coevo.envs.stateful.cluster_workers import ClusterWorkers
-from coevo.utilities.cluster.joined_cluster import ClusterError
+from coevo.utilities.cluster.joined_cluster import ON_LOOPBACK, ClusterError
 from coevo.utilities.processes import Resources, wait
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
@@ -26,12 +26,12 @@ EPISODES, TURNS = 6, 5
 UP_S = 60.0
 """Limit of a start of three nodes."""
 LIMITS = {"workers": 1, "act_seconds": 60.0}
-REFUSED = """
+JOINS = """
 import sys
 from coevo.utilities.cluster.joined_cluster import joined
 from coevo.utilities.errors import CoevoError
 try:
-    joined(sys.argv[1], 60.0)
+    print(len(joined(sys.argv[1], 60.0).nodes()), "nodes")
 except CoevoError as error:
     print(error)
 """
@@ -115,10 +115,33 @@ def test_a_caller_without_the_token_is_refused_in_one_line(cluster, tmp_path):
     assert cluster.files.token.stat().st_mode & 0o077 == 0
     (tmp_path / "wrong").write_text("0123456789abcdef:" + "6" * 64)
     environment = os.environ | {"RAY_AUTH_TOKEN_PATH": str(tmp_path / "wrong"), "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-P", "-c", REFUSED, cluster.address]
-    said = subprocess.run(command, check=True, env=environment, capture_output=True, text=True, timeout=300).stdout
+    said = said_by(JOINS, cluster, environment)
     assert "token" in said, said
     assert said.count("\n") == 1
+
+
+def said_by(program, cluster, environment):
+    """Output of a program that is given the cluster's address."""
+    command = [sys.executable, "-P", "-c", program, cluster.address]
+    return subprocess.run(command, check=True, env=environment, capture_output=True, text=True, timeout=300).stdout
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        ("import ray\n", "2 nodes\n"),
+        (
+            "import sys, ray\nray.init(sys.argv[1], _node_ip_address='127.0.0.1', logging_level='error')\n",
+            "this process has joined a Ray cluster by itself: call ray.shutdown() first\n",
+        ),
+    ],
+    ids=["imports Ray", "joins by itself"],
+)
+def test_a_program_that_uses_ray_joins_or_is_told_why_not(cluster, before, said):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    if "init" in before:
+        environment |= ON_LOOPBACK
+    assert said_by(before + JOINS, cluster, environment) == said
 
 
 def test_what_the_cluster_lacks_is_one_line(cluster):
