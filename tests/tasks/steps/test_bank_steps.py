@@ -1,14 +1,22 @@
 """Metrics of a firing, by hand."""
 
+from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from support.batches import entry, episode, turn
+from support.completions import HANGS, Answer, completions, refused, said
+from support.sessions import committed, do, opened
+from support.worker import worker
+from support.writer_models import quoting, quoting_writer
 
+from coevo.configs.load.load import load_recipe
 from coevo.memory.stats import Stats, retrieval_counts
-from coevo.records.metric_names import SPREAD, UNSHOWN
+from coevo.records.metric_names import SPREAD, UNREAD, UNSHOWN
 from coevo.tasks.play.episode_metrics import spread
-from coevo.tasks.steps.bank_steps import count_metrics, counts, unshown
+from coevo.tasks.run.open_run import take_up_writing
+from coevo.tasks.steps.bank_steps import count_metrics, counts, unshown, update_statistics, write
 
 
 def test_entries_that_come_and_go_are_counted():
@@ -84,3 +92,70 @@ def test_the_noise_of_success_is_that_between_tasks():
     batch = [episode(0, 0), episode(0, 1), episode(1, 0), episode(1, 2), episode(2, 1), episode(2, 3)]
     assert spread(batch) == {SPREAD: pytest.approx(0.5 / 3**0.5)}
     assert spread(batch[:2]) == {}
+
+
+PLAYED, SILENT = episode(1), replace(episode(2, turns=()), cut="the prompt of the first turn is too long")
+CUT, LOST = replace(PLAYED, cut="the prompt is too long"), replace(SILENT, cut="", lost="exception: gone")
+NO_WORDS = episode(3, turns=(turn(action="", valid=False, fault="no action"),))
+
+
+@pytest.mark.parametrize(
+    ("ended", "settings", "unread"),
+    [
+        ([PLAYED] * 3, (), None),
+        ([PLAYED, SILENT], (), 1),
+        ([PLAYED, SILENT, SILENT], (), 2),
+        ([SILENT] * 3, (), 3),
+        ([], (), None),
+        ([PLAYED, LOST], (), None),
+        ([CUT, NO_WORDS], (), None),  # the writer reads what was played
+        ([SILENT], ("bank.every=20",), 1),
+        ([SILENT], ("bank.utility={}",), 1),
+        ([SILENT], ("bank=null",), None),
+    ],
+    ids=["none", "one", "some", "all", "no episode", "lost", "cut off", "not due", "utilities", "no writer"],
+)
+def test_episodes_that_the_writer_is_not_asked_about_are_counted(tmp_path, ended, settings, unread):
+    with opened(tmp_path, load_recipe("homerules-coevo-rl", settings)) as session:
+        session.finish(ended)
+        do(session, update_statistics)
+        assert committed(session).metrics.get(UNREAD) == unread
+        assert all(each.turns and not each.lost for each in session.recent)
+
+
+def test_the_iterations_of_a_revision_add_up_the_episodes_without_an_action(tmp_path):
+    with opened(tmp_path, load_recipe("homerules-coevo-rl")) as session:
+        for ended in ([SILENT], [PLAYED], [SILENT, SILENT]):
+            session.finish(ended)
+            do(session, update_statistics)
+        assert committed(session).metrics[UNREAD] == 3
+
+
+@pytest.mark.parametrize(
+    ("first", "sent"),
+    [
+        (said("{}"), {"requests": 2}),
+        (Answer(b"busy", 500), {"requests": 3, "repeats": 1}),
+        (refused("slow down", 429, Retry_After="0.1"), {"requests": 3, "refusals": 1}),
+        (refused("response_format is not supported"), {"requests": 3}),
+        (HANGS, {"requests": 3, "repeats": 1, "timeouts": 1}),
+    ],
+    ids=["none", "a failure", "a limit", "a form", "a time-out"],
+)
+def test_requests_in_vain_stand_in_the_metrics_of_their_revision(tmp_path, first, sent):
+    with completions(lambda asked: quoting(asked) if asked.number else first) as (url, _):
+        config = load_recipe("homerules-coevo-rl", [quoting_writer(url), "bank.writer.model.timeout=1.0"])
+        with opened(tmp_path, config) as session, asking(session) as session.parts:
+            for task in (1, 2):
+                session.finish([episode(task, replica) for replica in range(2)])
+            do(session, write)
+            rates = committed(session).rates
+    names = ("requests", "repeats", "refusals", "timeouts")
+    assert {name: rates[f"cost/writer_model/{name}"] for name in names} == dict.fromkeys(names, 0) | sent
+
+
+@contextmanager
+def asking(session):
+    """Parts of a session whose writer asks its model."""
+    with take_up_writing(session.config, session.stores, worker().engine, None) as writing:
+        yield replace(session.parts, writing=writing)
