@@ -22,6 +22,8 @@ TOKENS = 16
 """Tokens of the prompt: ids spread over the vocabulary."""
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 """Types of weights in the safetensors format."""
+SCRATCH = frozenset({"F32"})
+"""Type of a scratch policy's weights; a pretrained one may be stored in another than it is used in."""
 SIZES = {
     "hidden_size": "hidden_size",
     "num_hidden_layers": "layers",
@@ -66,9 +68,10 @@ def check_files(directory: Path, config: PolicyConfig) -> None:
         _check_architecture(directory, config)
         check_stored(str(directory))
     file = directory / (PEFT_WEIGHTS if adapted else WEIGHTS)
-    wrong = [name for name, kind in _types(file).items() if kind not in FLOATS] if file.is_file() else []
-    if wrong:
-        raise _unsound(directory, f"{wrong[0][:80]} holds no floating-point numbers")
+    kinds = FLOATS if isinstance(config, PretrainedPolicyConfig) else SCRATCH
+    wrong = [pair for pair in _types(file).items() if pair[1] not in kinds] if file.is_file() else []
+    for name, kind in wrong[:1]:
+        raise _unsound(directory, f"{name[:80]} has numbers of type {kind} instead of {' or '.join(sorted(kinds))}")
 
 
 def check_values(directory: Path) -> None:
@@ -115,7 +118,8 @@ def _check_architecture(directory: Path, config: PolicyConfig) -> None:
 def _architecture(config: PolicyConfig) -> dict[str, Any]:
     """Settings that a policy has to have; empty where its first model is not on this machine."""
     if not isinstance(config, PretrainedPolicyConfig):
-        return {"model_type": "qwen3", **{name: getattr(config, own) for name, own in SIZES.items()}}
+        sizes = {name: getattr(config, own) for name, own in SIZES.items()}
+        return {"model_type": "qwen3", "dtype": "float32", **sizes}
     folder = folder_of(config.path)
     known = {} if folder is None else settings_of(folder / "config.json")
     return {name: known[name] for name in FOREIGN if name in known}

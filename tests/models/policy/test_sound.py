@@ -42,6 +42,8 @@ TENSORS = {
     "missing": lambda name, tensors: tensors.pop(name),
     "of integers": lambda name, tensors: tensors.update({name: tensors[name].to(torch.int32)}),
     "of bytes": lambda name, tensors: tensors.update({name: tensors[name].to(torch.uint8)}),
+    "in half precision": lambda name, tensors: tensors.update({name: tensors[name].to(torch.float16)}),
+    "in bfloat16": lambda name, tensors: tensors.update({name: tensors[name].to(torch.bfloat16)}),
     "longer": lambda name, tensors: tensors.update({name: torch.cat([tensors[name]] * 2)}),
     "shorter": lambda name, tensors: tensors.update({name: tensors[name][:-1].clone()}),
     "a number": lambda name, tensors: tensors.update({name: torch.zeros(())}),
@@ -52,7 +54,8 @@ SETTINGS = (
     {"num_hidden_layers": 3}, {"num_hidden_layers": 1}, {"hidden_size": 64}, {"num_attention_heads": 8},
     {"num_key_value_heads": 4}, {"head_dim": 16}, {"intermediate_size": 96}, {"model_type": "llama"},
     {"model_type": "gpt2"}, {"model_type": None}, {"hidden_size": "32"}, {"hidden_size": -1}, {"num_hidden_layers": []},
-    {"model_type": "\x1b[2J"}, {"intermediate_size": 48.5},
+    {"model_type": "\x1b[2J"}, {"intermediate_size": 48.5}, {"dtype": "float16"}, {"dtype": "bfloat16"},
+    {"dtype": None},
 )  # fmt: skip
 """Changes of the settings beside the weights."""
 
