@@ -14,7 +14,7 @@ from coevo.lineage.atomic_files import hash_beside
 from coevo.lineage.fsck.places import spoilt_warmstarts
 from coevo.lineage.workspace import Workspace
 from coevo.models.policy.policy import save
-from coevo.tasks.publish.reporter import Silent
+from coevo.tasks.publish.reporter import Silent, reporting_to
 from coevo.tasks.run.warmstart import adopt, identity, start_metrics, warm_start
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.system_faults import fault
@@ -61,6 +61,35 @@ def test_it_is_made_once_and_a_missed_probe_is_a_warning(tmp_path):
     assert spoilt_warmstarts(place) == []
     (directory / "model.safetensors").write_bytes(b"half")
     assert spoilt_warmstarts(place) == [directory]
+
+
+PRETRAINED = ("policy={type: pretrained, path: mine}", "warmstart=null", "context.style=chat")
+ADAPTERS = (*PRETRAINED, "policy.lora={r: 2, alpha: 4}")
+ENDPOINT = ("policy={type: endpoint, url: 'http://127.0.0.1:9/v1', model: m}", "warmstart=null", "context.style=chat")
+
+
+@pytest.mark.parametrize(
+    ("settings", "cloned"),
+    [
+        (SMALL, True),
+        (("warmstart.steps=0",), False),
+        (("warmstart=null",), False),
+        (PRETRAINED, False),
+        (ADAPTERS, False),
+        ((*ENDPOINT, "update=null"), False),
+    ],
+    ids=["scratch", "no steps", "none", "pretrained", "adapters", "endpoint"],
+)
+def test_a_warm_start_is_a_stage_where_there_is_one(tmp_path, monkeypatch, settings, cloned):
+    save(qwen(), tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    made, heard = load_recipe("homerules-coevo-rl", settings), [Listener(), Listener()]
+    for listener in heard:  # the second finds it in the cache
+        with reporting_to(listener):
+            directory = warm_start(made, environment(), tmp_path / "cache", listener)
+    assert all(listener.notes[0] == "initial policy" for listener in heard)
+    assert [any("warm start" in note for note in listener.notes) for listener in heard] == [cloned, False]
+    assert bool(start_metrics(directory)) == cloned
 
 
 @pytest.mark.parametrize(
