@@ -30,6 +30,8 @@ CONNECT_TIMEOUT_S = 5.0
 """Seconds for the first connection to a cluster's address."""
 SHARE = 0.001
 """Amount of a custom resource that a process takes: it selects nodes, and counts nothing."""
+INTERNAL = ("node:", "memory", "object_store_memory", "accelerator_type")
+"""First parts of the names of resources that Ray adds by itself."""
 CONCURRENCY = 32
 """Most calls that an actor carries out side by side."""
 _joining = RLock()
@@ -213,7 +215,6 @@ class JoinedCluster:
         strategy: Any = NodeAffinitySchedulingStrategy(node.id, soft=False)
         if reserved is not None:
             strategy = PlacementGroupSchedulingStrategy(reserved[0].group, reserved[1])
-
         remote = ray.remote(NodeAgent).options(
             num_cpus=resources.cpus,
             num_gpus=resources.gpus,
@@ -240,17 +241,15 @@ class JoinedCluster:
         reservation = Reservation(group, count)
         try:
             if not group.wait(ceil(seconds)):
-                raise self.lacking(
-                    resources, pool if count == 1 else f"{pool}, for each of {count} processes,", seconds
-                )
+                each = pool if count == 1 else f"{pool}, for each of {count} processes,"
+                raise self.lacking(resources, each, seconds)
             there = {node.id: node for node in self.nodes()}
             placed = placement_group_table(group)["bundles_to_node_id"]
             reservation.nodes += [there[placed[index]] for index in range(count)]
-        except KeyError:
+        except BaseException as error:
             reservation.release()
-            raise ActorLostError("a node of the cluster ended before its process started") from None
-        except BaseException:
-            reservation.release()
+            if isinstance(error, KeyError):
+                raise ActorLostError("a node of the cluster ended before its process started") from None
             raise
         return reservation
 
@@ -363,10 +362,8 @@ def _initialise(address: str, host: str, failed: list[Exception]) -> None:
         # Pages of a dead node's log would go to standard output, whatever log_to_driver says.
         worker.print_to_stdstream = lambda *_, **__: None
         logging.getLogger("ray").setLevel(logging.ERROR)
-        here = {}
-        if host == LOOPBACK:
-            here = {"_node_ip_address": LOOPBACK}
-            ray_constants.ENABLE_RAY_CLUSTER = False  # as ``ON_LOOPBACK``, where Ray was imported before
+        ray_constants.ENABLE_RAY_CLUSTER &= host != LOOPBACK  # as ``ON_LOOPBACK``, where Ray was imported before
+        here = {"_node_ip_address": LOOPBACK} if host == LOOPBACK else {}
         ray.init(address, log_to_driver=False, configure_logging=False, logging_level="error", **here)
     except Exception as error:  # noqa: BLE001 - handed to the thread that waits
         failed.append(error)
@@ -389,14 +386,10 @@ def _offer(nodes: Iterable[ClusterNode], free: bool) -> str:
     """Resources that each node has, or has free."""
     offers = []
     for node in nodes:
-        names = [name for name in node.total if name in ("CPU", "GPU") or not _internal(name)]
+        names = [name for name in node.total if name in ("CPU", "GPU") or not name.startswith(INTERNAL)]
         amounts = {name: (node.free if free else node.total).get(name, 0.0) for name in names}
         offers.append(f"{node.address} has {_written(amounts)}{' free' if free else ''}")
     return "; ".join(offers) or "the cluster has no node"
-
-
-def _internal(name: str) -> bool:
-    return name.startswith(("node:", "memory", "object_store_memory", "accelerator_type"))
 
 
 def _written(amounts: Mapping[str, float]) -> str:
