@@ -114,9 +114,9 @@ def worker_of(pool: str) -> list[str]:
 
 @contextmanager
 def runner_storage() -> Iterator[dict[str, str]]:
-    """Variables of Prefect's worker: another ``TMPDIR`` where its folder there belongs to somebody else."""
+    """Variables of Prefect's worker: another ``TMPDIR`` where it cannot write into its folder there."""
     folder = Path(tempfile.gettempdir()) / "runner_storage"
-    if not folder.exists() or (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+    if not os.path.lexists(folder) or (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         yield {}
         return
     with tempfile.TemporaryDirectory(prefix="coevo-", ignore_cleanup_errors=True) as own:

@@ -97,3 +97,26 @@ class Parents(Sums):
     """Sums whose live episodes start processes."""
 
     live = Parent
+
+
+class Leaving(Parent):
+    """A live episode that does what its last action says only when it is closed."""
+
+    def act(self, action):
+        self.deed = action
+        return super().act("1")
+
+    def close(self):
+        super().act(self.deed)
+
+    def deaf(self):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    def fail(self):
+        raise ValueError("cannot close")
+
+
+class Leavers(Parents):
+    """Sums whose live episodes start processes, or hang, when they are closed."""
+
+    live = Leaving

@@ -1,15 +1,18 @@
 """Whoever is killed, whatever a worker does: nothing that it started outlives it, and no read exceeds its limit."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import closing
+from pathlib import Path
 
 import psutil
 import pytest
-from support.offspring import Parents
+from support.offspring import Leavers, Parents
 from support.runs import ROOT
 from support.scheduled import wait_for
 
@@ -20,7 +23,8 @@ from coevo.utilities.errors import CoevoError
 RUN = """
 import sys
 from contextlib import closing
-from support.offspring import Parents
+from pathlib import Path
+from support.offspring import Leavers, Parents
 with closing(Parents(sys.argv[1], limits={"act_seconds": 500.0, "workers": 1})) as env:
     state, _ = env.start(env.task("one", "train"))
     (step,) = env.try_step([state], [sys.argv[2]])
@@ -173,9 +177,53 @@ def test_six_workers_that_do_not_close_end_within_one_limit(monkeypatch, tmp_pat
     assert time.monotonic() - began < 25.0  # six times five, one after another
 
 
-def test_a_folder_too_long_for_sockets_is_named(tmp_path, monkeypatch):
-    folder = tmp_path / ("long" * 20)
+@pytest.mark.full
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("deed", "workers"),
+    [
+        ("sleep", 1), ("compute", 2), ("stop", 6), ("deaf+sleep", 6), ("holder+sleep", 2), ("session+deaf+compute", 2),
+        ("orphan", 6), ("fail", 1), ("die", 2),
+    ],
+)  # fmt: skip
+def test_workers_that_do_not_close_end_within_one_limit_with_all_that_they_started(tmp_path, deed, workers):
+    log = tmp_path / "log"
+    env = Leavers(str(log), limits={"act_seconds": 20.0, "workers": workers})
+    states = [state for state, _ in env.try_start(env.sample(workers, key("leavers")))]
+    assert not any(isinstance(step, EpisodeFailure) for step in env.try_step(states, [deed] * workers))
+    opened = {psutil.Process(pid) for _, pid in logged(log)}
+    assert len(opened) == workers
+    began = time.monotonic()
+    env.close()
+    assert time.monotonic() - began < LIMIT + 10.0
+    started = {psutil.Process(pid) for _, pid in logged(log) if psutil.pid_exists(pid)}
+    assert left_after(opened | started) == []
+
+
+def folder_of(length, letter="x"):
+    """A new folder whose path has so many bytes."""
+    base = Path(tempfile.mkdtemp())
+    rest = length - len(os.fsencode(base)) - 1
+    wide = len(letter.encode())
+    folder = base / (letter * (rest // wide) + "x" * (rest % wide))
     folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(("length", "letter"), [(71, "x"), (80, "x"), (107, "x"), (108, "x"), (200, "x"), (71, "ü")])
+def test_a_folder_too_long_for_sockets_is_named(tmp_path, monkeypatch, length, letter):
+    folder = folder_of(length, letter)
     monkeypatch.setattr("tempfile.tempdir", str(folder))
-    with closing(Parents(str(tmp_path / "log"))) as env, pytest.raises(CoevoError, match="set TMPDIR to a shorter"):
+    said = f"TMPDIR={folder} has {length} bytes, and the sockets of worker processes there may have 70: "
+    with closing(Parents(str(tmp_path / "log"))) as env, pytest.raises(CoevoError, match=re.escape(said)):
         env.start(env.task("one", "train"))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("folder", [(60, "x"), (70, "x"), (70, "ü"), None], ids=str)
+def test_a_folder_short_enough_for_sockets_is_used(tmp_path, folder):
+    named = str(tmp_path / "missing") if folder is None else str(folder_of(*folder))
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT}/tests", "TMPDIR": named}
+    line = [sys.executable, "-c", RUN, tmp_path / "log", "1"]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=110, check=True)
+    assert "added 1" in done.stdout

@@ -51,17 +51,31 @@ def test_a_worker_that_is_stopped_takes_a_stubborn_session_with_it(ignore):
     wait_for(lambda: not any(process.is_running() and process.status() != "zombie" for process in family), 30)
 
 
-def test_a_folder_of_prefects_that_is_not_ours_is_not_used(tmp_path, monkeypatch):
+PLACES = {
+    "nothing": (lambda place: None, True),
+    "a folder": (lambda place: place.mkdir(), True),
+    "a link to a folder": (lambda place: place.symlink_to(place.parent), True),
+    "a file": (lambda place: place.touch(), False),
+    "a link to a file": (lambda place: place.symlink_to(__file__), False),
+    "a link to nothing": (lambda place: place.symlink_to("nothing"), False),
+    "a link to itself": (lambda place: place.symlink_to(place), False),
+    "a pipe": (os.mkfifo, False),
+    "a folder to read": (lambda place: place.mkdir(0o500), False),
+    "a folder to list": (lambda place: place.mkdir(0o600), False),
+}
+"""Things in the place of Prefect's folder, and whether each can be used."""
+
+
+@pytest.mark.parametrize(("make", "usable"), PLACES.values(), ids=PLACES)
+def test_a_place_of_prefects_that_cannot_be_used_is_not_used(tmp_path, monkeypatch, make, usable):
     monkeypatch.setattr(worker.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(worker.os, "access", lambda path, mode: path.stat().st_mode >> 6 & mode == mode)  # root may all
+    make(tmp_path / "runner_storage")
     with worker.runner_storage() as variables:
-        assert variables == {}
-    (tmp_path / "runner_storage").mkdir()
-    with worker.runner_storage() as variables:
-        assert variables == {}
-    monkeypatch.setattr(worker.os, "access", lambda path, mode: "runner_storage" not in str(path))
-    with worker.runner_storage() as variables:
-        assert Path(variables["TMPDIR"]).is_dir()
-    assert not Path(variables["TMPDIR"]).exists()
+        assert (variables == {}) == usable
+        made = Path(variables.get("TMPDIR", tmp_path), "runner_storage", "session")
+        made.mkdir(parents=True, exist_ok=True)  # as Prefect does
+    assert usable or not made.parents[1].exists()
 
 
 @pytest.mark.parametrize("aside", [False, True])
