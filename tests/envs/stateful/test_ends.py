@@ -163,20 +163,6 @@ def test_a_stopped_worker_with_a_long_request_exceeds_its_limit(tmp_path):
         assert env.try_step([state], ["x" * 1_000_000]) == [EpisodeFailure("timeout", "no answer in 1 s")]
 
 
-@pytest.mark.timeout(300)
-def test_six_workers_that_do_not_close_end_within_one_limit(monkeypatch, tmp_path):
-    from support.simulators import ClingingSums
-
-    from coevo.envs.stateful import local_workers
-
-    monkeypatch.setattr(local_workers, "CLOSE_TIMEOUT_S", 5.0)
-    env = ClingingSums(limits={"workers": 6})
-    env.try_start(env.sample(6, key("six")))
-    began = time.monotonic()
-    env.close()
-    assert time.monotonic() - began < 25.0  # six times five, one after another
-
-
 @pytest.mark.full
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
@@ -200,18 +186,22 @@ def test_workers_that_do_not_close_end_within_one_limit_with_all_that_they_start
     assert left_after(opened | started) == []
 
 
-def folder_of(length, letter="x"):
-    """A new folder whose path has so many bytes."""
-    base = Path(tempfile.mkdtemp())
-    rest = length - len(os.fsencode(base)) - 1
-    wide = len(letter.encode())
-    folder = base / (letter * (rest // wide) + "x" * (rest % wide))
-    folder.mkdir()
-    return folder
+@pytest.fixture
+def folder_of():
+    """Makes a folder whose path has so many bytes."""
+    with tempfile.TemporaryDirectory() as base:
+
+        def make(length, letter="x"):
+            rest, wide = length - len(os.fsencode(base)) - 1, len(letter.encode())
+            folder = Path(base, letter * (rest // wide) + "x" * (rest % wide))
+            folder.mkdir()
+            return folder
+
+        yield make
 
 
 @pytest.mark.parametrize(("length", "letter"), [(71, "x"), (80, "x"), (107, "x"), (108, "x"), (200, "x"), (71, "ü")])
-def test_a_folder_too_long_for_sockets_is_named(tmp_path, monkeypatch, length, letter):
+def test_a_folder_too_long_for_sockets_is_named(tmp_path, monkeypatch, folder_of, length, letter):
     folder = folder_of(length, letter)
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     said = f"TMPDIR={folder} has {length} bytes, and the sockets of worker processes there may have 70: "
@@ -221,7 +211,7 @@ def test_a_folder_too_long_for_sockets_is_named(tmp_path, monkeypatch, length, l
 
 @pytest.mark.full
 @pytest.mark.parametrize("folder", [(60, "x"), (70, "x"), (70, "ü"), None], ids=str)
-def test_a_folder_short_enough_for_sockets_is_used(tmp_path, folder):
+def test_a_folder_short_enough_for_sockets_is_used(tmp_path, folder_of, folder):
     named = str(tmp_path / "missing") if folder is None else str(folder_of(*folder))
     environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT}/tests", "TMPDIR": named}
     line = [sys.executable, "-c", RUN, tmp_path / "log", "1"]
