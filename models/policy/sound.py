@@ -69,9 +69,9 @@ def check_files(directory: Path, config: PolicyConfig) -> None:
         check_stored(str(directory))
     file = directory / (PEFT_WEIGHTS if adapted else WEIGHTS)
     kinds = FLOATS if isinstance(config, PretrainedPolicyConfig) else SCRATCH
-    wrong = [pair for pair in _types(file).items() if pair[1] not in kinds] if file.is_file() else []
-    for name, kind in wrong[:1]:
-        raise _unsound(directory, f"{name[:80]} has numbers of type {kind} instead of {' or '.join(sorted(kinds))}")
+    for name, kind in _types(file).items() if file.is_file() else ():
+        if kind not in kinds:
+            raise _unsound(directory, f"{name[:80]} has numbers of type {kind} instead of {' or '.join(sorted(kinds))}")
 
 
 def check_values(directory: Path) -> None:

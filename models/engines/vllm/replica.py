@@ -4,8 +4,8 @@ Several threads may ask for completions at once. The first that finds the server
 that, and ask the new one. Everything else is for one thread at a time.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import RLock
 from time import monotonic, sleep
@@ -24,15 +24,8 @@ T = TypeVar("T")
 Start = Callable[[Weights], VllmServer]
 RETRY_INTERVAL_S = 0.2
 """Seconds between two requests to empty a cache that is in use."""
-
-
-@contextmanager
-def _told_as_unreachable() -> Iterator[None]:
-    """Tell a place that is lost as a server that does not answer: its replacement may find another one."""
-    try:
-        yield
-    except PlaceLostError as error:
-        raise UnreachableError(str(error)) from None
+GONE = (UnreachableError, PlaceLostError)
+"""Errors of a server that does not answer, or whose place is lost; another one may answer."""
 
 
 class Replica:
@@ -142,12 +135,12 @@ class Replica:
                 asked = self._server
             try:
                 return ask()
-            except UnreachableError:
-                with suppress(UnreachableError):  # that of the next request, if the replacement is lost as well
+            except GONE:
+                with suppress(PlaceLostError):  # nothing answers in a lost place: the next request replaces it, too
                     self._replace(asked)
         try:
             return ask()
-        except UnreachableError as error:
+        except GONE as error:
             if self._server:
                 raise CoevoError(
                     f"{error}, nor do its replacements: see {self._server.log}, or raise "
@@ -184,16 +177,14 @@ class Replica:
         assert self._server
         self._server.stop()
         self._held, self._asleep = "", False
-        with _told_as_unreachable():
-            self._server = self._start(self._weights)
+        self._server = self._start(self._weights)
         self._client = Client(self._server.url, self._config.timeout, self._key)
         self._await()
         self._verify()
 
     def _await(self) -> None:
         if self._server:
-            with _told_as_unreachable():
-                self._server.wait(self._config.startup_timeout, self._client.is_ready)
+            self._server.wait(self._config.startup_timeout, self._client.is_ready)
             if self._weights.adapter:
                 self._add_adapter()
         elif not self._client.is_ready():
@@ -217,8 +208,7 @@ class Replica:
 
     def _there(self) -> Path:
         """Directory of the weights as the server finds it."""
-        with _told_as_unreachable():
-            return self._server.bring(self._weights.directory) if self._server else self._weights.directory
+        return self._server.bring(self._weights.directory) if self._server else self._weights.directory
 
     def _note(self) -> None:
         """Let a foreign server refuse to complete with other weights, which another process may load into it."""

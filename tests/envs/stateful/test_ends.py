@@ -23,8 +23,7 @@ from coevo.utilities.errors import CoevoError
 RUN = """
 import sys
 from contextlib import closing
-from pathlib import Path
-from support.offspring import Leavers, Parents
+from support.offspring import Parents
 with closing(Parents(sys.argv[1], limits={"act_seconds": 500.0, "workers": 1})) as env:
     state, _ = env.start(env.task("one", "train"))
     (step,) = env.try_step([state], [sys.argv[2]])

@@ -12,6 +12,7 @@ from support.weights import known
 
 from coevo.configs.rollout.rollout_config import VllmEngineConfig
 from coevo.models.engines.vllm.replica import Replica
+from coevo.models.engines.vllm.server_client import UnreachableError
 from coevo.models.engines.vllm.vllm_server import VllmServer
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.processes import PlaceLostError
@@ -112,6 +113,20 @@ def test_one_whose_node_ends_as_it_starts_is_replaced(tmp_path, fates):
     assert len(servers) == len(fates) + 1
     for server in servers:
         server.stop()
+
+
+def test_a_replacement_that_cannot_be_verified_is_asked_for_nothing(tmp_path, monkeypatch):
+    def hung():
+        raise UnreachableError("it hangs")
+
+    with sleeping(tmp_path) as (replica, told):
+        replica.load(known(tmp_path, "", PROBE))
+        kill_all(processes(replica))
+        told()
+        monkeypatch.setattr(replica, "_verify", hung)
+        with pytest.raises(UnreachableError, match=r"^it hangs$"):
+            replica.complete(PROMPT)
+        assert told() == []
 
 
 def processes(replica):
